@@ -1,0 +1,1 @@
+//! Benchmarks as data, with expected digests.
