@@ -1,25 +1,10 @@
 //! Fifteen episodes of an independent implementation of the fleet: demand and dials in, all readouts
 //! out. They agree to 1e-9 relative or 1e-12 absolute, counts exactly.
 
-use oncall_core::{EpisodeKey, World};
-use oncall_fleet::params::{Deploy, Flush, Record};
-use oncall_fleet::{FleetWorld, Params};
-use serde_json::Value;
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-fn world(scenario: &str) -> FleetWorld {
-    let mut params = Params::defaults(scenario);
-    match scenario {
-        "spike" => params.numbers.constants.fleet.boot_delay_min = 8.0,
-        "bad-build" => {
-            params.numbers.constants.slo.page_burn = 6.0;
-            params.numbers.constants.opening.budget_left = 0.2;
-            params.numbers.deploys.push(Deploy { minute: 10.0, ..Deploy::defaults() });
-        }
-        "cache-flush" => params.numbers.flushes.push(Flush { minute: 30.0 }),
-        other => panic!("no golden scenario {other}"),
-    }
-    FleetWorld::single(params)
-}
+use oncall_env::{Actions, AnyVecEnv, Options, Seeds, shipped};
+use serde_json::Value;
 
 fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
@@ -27,27 +12,27 @@ fn numbers(value: &Value) -> Vec<f64> {
 
 fn check_episode(text: &str) -> usize {
     let golden: Value = serde_json::from_str(text).unwrap();
-    let mut world = world(golden["scenario"].as_str().unwrap());
+    let mut world = shipped(golden["scenario"].as_str().unwrap()).unwrap().world;
     let demand = numbers(&golden["demand_rps"]);
     let minutes = demand.len();
-    world.pin_demand(Some(demand));
-    let spec = world.spec().clone();
+    assert!(world.pin_demand(Some(demand)));
+    let options = Options { max_minutes: Some(minutes as u32), ..Options::default() };
+    let mut env = AnyVecEnv::new(world, 1, options).unwrap();
+    let spec = env.spec().clone();
     let dials: Vec<Vec<f64>> =
         spec.dials.iter().map(|dial| numbers(&golden["dials"][dial.name])).collect();
-    let mut block = world.new_block();
-    world.reset(&mut block, 0, EpisodeKey::default());
-    let mut signals = vec![0.0; spec.signals.len()];
-    let mut terms = vec![0.0; spec.terms.len()];
+    let mut columns = env.columns();
+    env.reset(Seeds::Rows(&[Some(0)]), None, &mut columns.borrow_reset()).unwrap();
     let mut compared = 0;
     for minute in 0..minutes {
-        let action: Vec<f64> =
-            spec.dials.iter().zip(&dials).map(|(dial, row)| dial.settle(row[minute])).collect();
-        world.step(&mut block, &[true], &action, &mut terms, &mut [false]);
-        world.signals(&block, 0, &mut signals);
+        let action: Vec<f64> = dials.iter().map(|row| row[minute]).collect();
+        env.step(Actions::Dials(&action), &mut columns.borrow()).unwrap();
+        assert_eq!(columns.truncated[0], minute + 1 == minutes);
+        let (signals, terms) = (&columns.signals, &columns.terms);
         for (name, expected) in golden["expect"].as_object().unwrap() {
             let expected = expected[minute].as_f64().unwrap();
             let found = if name == "reward" {
-                -terms.iter().sum::<f64>()
+                columns.rewards[0]
             } else if let Some(index) = spec.signal(name) {
                 signals[index]
             } else {

@@ -59,7 +59,9 @@ mod tests {
     fn order_and_every_bit_count() {
         let of = |words: &[u64]| {
             let mut digest = Digest::new();
-            words.iter().for_each(|&w| digest.word(w));
+            for &word in words {
+                digest.word(word);
+            }
             digest.value()
         };
         assert_ne!(of(&[1, 2]), of(&[2, 1]));

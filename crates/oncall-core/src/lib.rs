@@ -11,7 +11,10 @@
 //!
 //! **Units.** Natural units everywhere, named by suffix (`_min`, `_s`, `_ms`, `_rps`, `_usd`,
 //! `_usd_h`); shares are 0..1. All state is `f64`. Only [`spec::Signal::scale`] makes an `f32`.
-#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+#![cfg_attr(
+    not(test),
+    warn(clippy::disallowed_methods, clippy::disallowed_types, clippy::float_cmp)
+)]
 
 pub mod digest;
 pub mod draw;
@@ -22,6 +25,6 @@ pub mod world;
 
 pub use digest::{Digest, fnv1a};
 pub use draw::{Dist, Sampled};
-pub use spec::{Dial, DialKind, Scale, Signal, Spec, Term, View};
+pub use spec::{Dial, DialKind, Scale, Scaler, Signal, Spec, Term, View};
 pub use streams::{EpisodeKey, Generator, Split, Stream};
-pub use world::{LoadError, World, Words};
+pub use world::{LoadError, Words, World};

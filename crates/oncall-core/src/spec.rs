@@ -121,7 +121,8 @@ impl Dial {
     /// The number of the box space for a natural value; the inverse of [`Dial::from_box`] up to
     /// rounding. NaN (keep) becomes 0 for a switch; other kinds cannot keep and stay NaN.
     pub fn to_box(&self, value: f64) -> f64 {
-        let linear = |low: f64, high: f64, x: f64| (2.0 * (x - low) / (high - low) - 1.0).clamp(-1.0, 1.0);
+        let linear =
+            |low: f64, high: f64, x: f64| (2.0 * (x - low) / (high - low) - 1.0).clamp(-1.0, 1.0);
         match self.kind {
             DialKind::Switch if value.is_nan() => 0.0,
             DialKind::Switch | DialKind::Press => {
@@ -219,21 +220,20 @@ impl Signal {
         (if self.low < 0.0 { -1.0 } else { 0.0 }, 1.0)
     }
 
-    /// The observation of a natural value. Always inside [`Signal::scaled_range`].
-    #[inline]
-    pub fn scale(&self, x: f64) -> f32 {
-        let x = x.clamp(self.low, self.high);
-        let scaled = match self.scale {
-            Scale::Linear if self.low < 0.0 => x / self.high,
-            Scale::Linear => (x - self.low) / (self.high - self.low),
-            Scale::Log => math::ln(x / self.low) / math::ln(self.high / self.low),
-            Scale::Symlog { knee } => {
-                let size = math::ln_1p(x.abs() / knee) / math::ln_1p(self.high / knee);
-                if x < 0.0 { -size } else { size }
-            }
+    /// The transform, with what does not depend on the value worked out.
+    pub fn scaler(&self) -> Scaler {
+        let per = match self.scale {
+            Scale::Linear if self.low < 0.0 => self.high,
+            Scale::Linear => self.high - self.low,
+            Scale::Log => math::ln(self.high / self.low),
+            Scale::Symlog { knee } => math::ln_1p(self.high / knee),
         };
-        let (low, high) = self.scaled_range();
-        (scaled as f32).clamp(low, high)
+        Scaler { low: self.low, high: self.high, scale: self.scale, factor: 1.0 / per }
+    }
+
+    /// The observation of a natural value. Always inside [`Signal::scaled_range`].
+    pub fn scale(&self, x: f64) -> f32 {
+        self.scaler().apply(x)
     }
 
     /// The natural value of an observation; the inverse of [`Signal::scale`] between the ends.
@@ -248,6 +248,35 @@ impl Signal {
                 if y < 0.0 { -size } else { size }
             }
         }
+    }
+}
+
+/// A signal's transform, ready for many values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scaler {
+    low: f64,
+    high: f64,
+    scale: Scale,
+    factor: f64,
+}
+
+impl Scaler {
+    /// The observation of a natural value.
+    #[inline]
+    pub fn apply(&self, x: f64) -> f32 {
+        let x = x.clamp(self.low, self.high);
+        let scaled = match self.scale {
+            Scale::Linear if self.low < 0.0 => x * self.factor,
+            Scale::Linear => (x - self.low) * self.factor,
+            Scale::Log => math::ln(x / self.low) * self.factor,
+            // Errors, burns and changes are exactly zero most of the time.
+            Scale::Symlog { .. } if x == 0.0 => 0.0,
+            Scale::Symlog { knee } => {
+                let size = math::ln_1p(x.abs() / knee) * self.factor;
+                if x < 0.0 { -size } else { size }
+            }
+        };
+        (scaled as f32).clamp(if self.low < 0.0 { -1.0 } else { 0.0 }, 1.0)
     }
 }
 
@@ -417,7 +446,8 @@ mod tests {
 
     #[test]
     fn initial_logits_keep_nine_times_in_ten() {
-        let p = |d: Dial| d.initial_logit().exp() / (d.initial_logit().exp() + d.stops.len() as f64);
+        let p =
+            |d: Dial| d.initial_logit().exp() / (d.initial_logit().exp() + d.stops.len() as f64);
         assert!((p(dial(DialKind::Count, 1.0, 40.0, &[4.0, 6.0, 8.0])) - 0.90).abs() < 1e-12);
         assert!((p(dial(DialKind::Press, 0.0, 1.0, &[1.0])) - 0.95).abs() < 1e-12);
     }

@@ -101,6 +101,7 @@ impl EpisodeKey {
     }
 
     /// The same episode drawn by another generator.
+    #[must_use]
     pub fn with_generator(self, generator: Generator) -> Self {
         Self { generator, ..self }
     }
@@ -175,7 +176,7 @@ impl Stream {
             Stream::Pcg(rng) => {
                 let low = u64::from(rng.next_u32());
                 let high = u64::from(rng.next_u32());
-                ((high << 32 | low) >> 11) as f64 * INV_2_53
+                (((high << 32) | low) >> 11) as f64 * INV_2_53
             }
             Stream::Mulberry32(rng) => f64::from(rng.next_u32()) * INV_2_32,
         }
@@ -254,8 +255,10 @@ mod tests {
                     cells[(stream.uniform() * 64.0) as usize] += 1;
                 }
             }
-            let chi2: f64 =
-                cells.iter().map(|&n| (f64::from(n) - 1000.0) * (f64::from(n) - 1000.0) / 1000.0).sum();
+            let chi2: f64 = cells
+                .iter()
+                .map(|&n| (f64::from(n) - 1000.0) * (f64::from(n) - 1000.0) / 1000.0)
+                .sum();
             assert!((20.0..125.0).contains(&chi2), "{generator:?}: {chi2}");
         }
     }

@@ -35,6 +35,12 @@ pub trait World: Send + Sync + 'static {
     /// Draws a new episode for one lane and opens its shift: minute zero, no noise, nothing paid.
     fn reset(&self, block: &mut Self::Block, lane: usize, key: EpisodeKey);
 
+    /// Name of the scenario that a lane plays: of a mixture, the one that was drawn.
+    fn scenario_of<'a>(&'a self, block: &'a Self::Block, lane: usize) -> &'a str {
+        let _ = (block, lane);
+        self.spec().world
+    }
+
     /// Minutes until the engine truncates this lane's episode.
     fn length_min(&self, block: &Self::Block, lane: usize) -> u32;
 

@@ -21,7 +21,13 @@ pub fn recovery_share(cache: &Cache) -> f64 {
 /// Warmth after the minute: ordinary traffic warms, slower while the database is saturated; a
 /// warm-up loads its share on top.
 #[inline]
-pub fn warmed(cache: &Cache, warmth: f64, recovery: f64, db_utilization: f64, warm_up: bool) -> f64 {
+pub fn warmed(
+    cache: &Cache,
+    warmth: f64,
+    recovery: f64,
+    db_utilization: f64,
+    warm_up: bool,
+) -> f64 {
     let pace = if db_utilization > 1.0 { 1.0 / db_utilization } else { 1.0 };
     let loaded = if warm_up { cache.warm_up_share } else { 0.0 };
     (warmth + (1.0 - warmth) * recovery * pace + loaded).min(1.0)

@@ -73,7 +73,8 @@ impl Capacity {
     pub fn desired(&self, fleet: &Fleet, settings: Settings, utilization: f64) -> u32 {
         let wanted = f64::from(self.serving) * utilization / settings.target_utilization;
         let max = fleet.instances_max as u32;
-        ((wanted - CEIL_TOLERANCE).ceil().max(0.0) as u32).clamp(settings.min_instances.min(max), max)
+        ((wanted - CEIL_TOLERANCE).ceil().max(0.0) as u32)
+            .clamp(settings.min_instances.min(max), max)
     }
 
     /// Step 14: target tracking. Scales out when nothing boots; removes a part of the surplus after

@@ -224,7 +224,9 @@ mod tests {
         let sizes: Vec<usize> = table().iter().map(Dial::choices).collect();
         assert_eq!(sizes, [14, 3, 8, 13, 2, 6, 3, 2]);
         for dial in table() {
-            assert!(dial.accepts(dial.default) && dial.stops.iter().all(|&stop| dial.accepts(stop)));
+            assert!(
+                dial.accepts(dial.default) && dial.stops.iter().all(|&stop| dial.accepts(stop))
+            );
         }
         let names: Vec<&str> = table().iter().map(|dial| dial.name).collect();
         assert_eq!(names[index::CACHE_TTL_S], "cache_ttl_s");

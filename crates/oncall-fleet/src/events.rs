@@ -7,7 +7,7 @@ pub type DeploySet = u32;
 
 /// Whether the cache is emptied in this minute.
 pub fn flushed(flushes: &[Flush], minute: u32) -> bool {
-    flushes.iter().any(|flush| flush.minute == f64::from(minute))
+    flushes.iter().any(|flush| flush.minute as u32 == minute)
 }
 
 /// Deploys whose minute has come.
@@ -78,7 +78,10 @@ mod tests {
         let share = |minute| builds(&deploys, 0, minute).bad_share;
         assert_eq!([9, 10, 11, 14, 15, 99].map(share), [0.0, 0.2, 0.4, 1.0, 1.0, 1.0]);
         assert_eq!(builds(&deploys, 1, 14), Builds::default());
-        assert_eq!([9, 10, 12].map(|t| since_deploy_min(&deploys, t)), [None, Some(0.0), Some(2.0)]);
+        assert_eq!(
+            [9, 10, 12].map(|t| since_deploy_min(&deploys, t)),
+            [None, Some(0.0), Some(2.0)]
+        );
     }
 
     #[test]

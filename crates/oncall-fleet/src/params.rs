@@ -3,8 +3,8 @@
 //! The records below are the single listing of the constants: names, units, ranges, defaults and
 //! meanings. Scenario files, their JSON Schema and the documentation are made from it.
 
-use oncall_core::{Dist, EpisodeKey, Generator, Words};
 use oncall_core::streams::Purpose;
+use oncall_core::{Dist, EpisodeKey, Generator, Words};
 
 /// Highest `boot_delay_min`; booting instances are counted by minutes left, 1 to this.
 pub const BOOT_DELAY_MAX_MIN: usize = 15;
@@ -69,6 +69,13 @@ impl<T: Record> List<T> {
     pub fn push(&mut self, item: T) {
         self.items[self.len] = item;
         self.len += 1;
+    }
+
+    /// Visits every number of every event.
+    fn visit(&mut self, words: &mut impl Words) {
+        for item in self.iter_mut() {
+            (0..T::FIELDS.len()).for_each(|field| words.f64(item.slot(field)));
+        }
     }
 }
 
@@ -358,14 +365,9 @@ impl Numbers {
                 words.f64(self.constants.slot(section, field));
             }
         }
-        fn list<T: Record>(list: &mut List<T>, words: &mut impl Words) {
-            for item in list.iter_mut() {
-                (0..T::FIELDS.len()).for_each(|field| words.f64(item.slot(field)));
-            }
-        }
-        list(&mut self.surges, words);
-        list(&mut self.deploys, words);
-        list(&mut self.flushes, words);
+        self.surges.visit(words);
+        self.deploys.visit(words);
+        self.flushes.visit(words);
     }
 }
 
@@ -466,7 +468,8 @@ mod tests {
 
     #[test]
     fn defaults_lie_in_their_ranges() {
-        let events = [("surge", Surge::FIELDS), ("deploy", Deploy::FIELDS), ("flush", Flush::FIELDS)];
+        let events =
+            [("surge", Surge::FIELDS), ("deploy", Deploy::FIELDS), ("flush", Flush::FIELDS)];
         for (section, fields) in Constants::SECTIONS.iter().chain(&events) {
             for field in *fields {
                 assert!(field.low < field.high, "{section}.{}", field.name);
@@ -482,7 +485,12 @@ mod tests {
         let mut constants = Constants::defaults();
         for (section, (name, fields)) in Constants::SECTIONS.iter().enumerate() {
             for (index, field) in fields.iter().enumerate() {
-                assert_eq!(Some(*constants.slot(section, index)), field.default, "{name}.{}", field.name);
+                assert_eq!(
+                    Some(*constants.slot(section, index)),
+                    field.default,
+                    "{name}.{}",
+                    field.name
+                );
             }
         }
         *constants.slot(1, 0) = 7.0;

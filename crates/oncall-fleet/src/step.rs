@@ -129,13 +129,12 @@ fn press(lane: &mut Lane, presses: Presses) {
 /// Step 5 without noise: the mean rate of the minute.
 fn mean_rps(params: &Params, lane: &Lane) -> f64 {
     let constants = &lane.numbers.constants;
-    let usual = match &params.series_rps {
-        Some(series) => held(series, lane.minute),
-        None => {
-            let clock_start_h = constants.shift.clock_start_h;
-            constants.demand.base_rps
-                * demand::daily_factor(&constants.demand, clock_start_h, lane.minute)
-        }
+    let usual = if let Some(series) = &params.series_rps {
+        held(series, lane.minute)
+    } else {
+        let clock_start_h = constants.shift.clock_start_h;
+        constants.demand.base_rps
+            * demand::daily_factor(&constants.demand, clock_start_h, lane.minute)
     };
     usual * demand::surge_factor(&lane.numbers.surges, lane.minute)
 }

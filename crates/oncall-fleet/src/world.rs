@@ -21,10 +21,22 @@ pub fn spec() -> Spec {
         dials: dials::table(),
         signals: signals::table(),
         terms: vec![
-            term("fleet_usd", "Fleet", "Instances, serving and booting, and a rollback's second fleet."),
-            term("budget_usd", "Error budget", "Share of the month's error budget burned, dearer when overdrawn."),
+            term(
+                "fleet_usd",
+                "Fleet",
+                "Instances, serving and booting, and a rollback's second fleet.",
+            ),
+            term(
+                "budget_usd",
+                "Error budget",
+                "Share of the month's error budget burned, dearer when overdrawn.",
+            ),
             term("shed_usd", "Shed", "Requests refused at the load balancer."),
-            term("recommendations_usd", "No recommendations", "Requests admitted while the recommendations were off."),
+            term(
+                "recommendations_usd",
+                "No recommendations",
+                "Requests admitted while the recommendations were off.",
+            ),
             term("latency_usd", "Latency", "Requests admitted while p99 was above the free part."),
             term("staleness_usd", "Staleness", "Answers from the cache, by their age."),
         ],
@@ -92,9 +104,11 @@ impl FleetWorld {
         &self.variants
     }
 
-    /// The scenario that an episode plays.
-    pub fn variant_of(&self, lane: &Lane) -> &Params {
-        &self.variants[lane.variant as usize]
+    /// Share of the episodes that play each of [`FleetWorld::variants`]; they sum to 1.
+    pub fn shares(&self) -> Vec<f64> {
+        let total = self.cumulative.last().copied().unwrap_or(1.0);
+        let before = [0.0].into_iter().chain(self.cumulative.iter().copied());
+        self.cumulative.iter().zip(before).map(|(sum, before)| (sum - before) / total).collect()
     }
 
     fn draw_variant(&self, key: EpisodeKey) -> usize {
@@ -135,6 +149,10 @@ impl World for FleetWorld {
     fn reset(&self, block: &mut Lane, _lane: usize, key: EpisodeKey) {
         let variant = self.draw_variant(key);
         *block = step::open(&self.variants[variant], variant as u32, key, self.pinned());
+    }
+
+    fn scenario_of<'a>(&'a self, block: &'a Lane, _lane: usize) -> &'a str {
+        &self.variants[block.variant as usize].name
     }
 
     fn length_min(&self, block: &Lane, _lane: usize) -> u32 {
@@ -183,16 +201,23 @@ impl World for FleetWorld {
         };
         let variant = u64::from_le_bytes(variant) as usize;
         let Some(params) = self.variants.get(variant) else {
-            return Err(LoadError(format!("the state plays scenario {variant} of a mixture that has {}", self.variants.len())));
+            return Err(LoadError(format!(
+                "the state plays scenario {variant} of a mixture that has {}",
+                self.variants.len()
+            )));
         };
         // A fresh lane of that scenario has its lists of events at their right lengths.
         let mut lane = step::open(params, variant as u32, EpisodeKey::default(), self.pinned());
         let mut loader = Loader::new(bytes);
         lane.visit(&mut loader);
         if !loader.finished() {
-            return Err(LoadError(format!("the state has {} bytes, which is not its length", bytes.len())));
+            return Err(LoadError(format!(
+                "the state has {} bytes, which is not its length",
+                bytes.len()
+            )));
         }
-        invariants::check(&lane).map_err(|broken| LoadError(format!("the state breaks a rule: {broken}")))?;
+        invariants::check(&lane)
+            .map_err(|broken| LoadError(format!("the state breaks a rule: {broken}")))?;
         *block = lane;
         Ok(())
     }
@@ -217,7 +242,7 @@ impl World for FleetWorld {
     }
 
     fn drawn(&self, block: &Lane, _lane: usize) -> Vec<(String, f64)> {
-        let params = self.variant_of(block);
+        let params = &self.variants[block.variant as usize];
         let mut numbers = params.draw_in_order(block.key);
         params.draws.iter().map(|(target, _)| (target.path(), *numbers.slot(*target))).collect()
     }

@@ -1,0 +1,78 @@
+# The only definition of what is built and checked; CI and hooks call these targets.
+# Everything is installed into the clone: target/, .venv/, .venv-ecosystem/, out/.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+ECO := .venv-ecosystem
+ONCALL := target/release/oncall
+SCENARIOS ?= spike,bad-build,cache-flush
+EPISODES ?= 1000
+
+.PHONY: help
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the command line (release)
+	cargo build --release --locked -p oncall-cli
+
+.PHONY: run
+run: build ## The main job: all shipped policies on the three bad mornings, score table, one page per look
+	@mkdir -p out
+	$(ONCALL) eval --scenarios $(SCENARIOS) --episodes $(EPISODES) --json out/eval.json --csv out/eval.csv
+	$(ONCALL) report --scenarios $(SCENARIOS) --out out/report.html
+	@echo "One episode per scenario: out/report.html; every episode's figures: out/eval.csv, out/eval.json"
+
+$(VENV)/.ready: python/requirements-dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --requirement python/requirements-dev.txt
+	@touch $@
+
+.PHONY: py
+py: $(VENV)/.ready ## Build the Python package into .venv
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(VENV)/bin/maturin develop --quiet --release --locked
+
+.PHONY: test
+test: lint-rust test-rust py lint-py test-py ## All tests and lints (Rust, Python)
+
+.PHONY: test-rust
+test-rust: ## Rust tests of the whole workspace
+	cargo test --workspace --locked
+
+.PHONY: test-py
+test-py: py ## Python tests
+	$(VENV)/bin/python -m pytest python/tests
+
+.PHONY: lint-rust
+lint-rust: ## rustfmt and clippy, warnings are errors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: lint-py
+lint-py: py ## ruff, mypy and the stub against the extension
+	$(VENV)/bin/ruff check python tests
+	$(VENV)/bin/ruff format --check python tests
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m mypy.stubtest oncall_gym._native
+
+.PHONY: fmt
+fmt: $(VENV)/.ready ## Format everything
+	cargo fmt --all
+	$(VENV)/bin/ruff format python tests
+	$(VENV)/bin/ruff check --fix python tests
+
+.PHONY: schema
+schema: ## Rewrite the JSON Schema of scenario files
+	UPDATE_SCHEMA=1 cargo test --locked -p oncall-scenario schema
+
+.PHONY: bench
+bench: build ## Steps per second by batch and threads
+	$(ONCALL) bench
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf target out $(VENV) $(ECO)
