@@ -152,7 +152,7 @@ impl Mulberry32 {
         self.0 = self.0.wrapping_add(0x6d2b_79f5);
         let z = self.0;
         let z = (z ^ (z >> 15)).wrapping_mul(z | 1);
-        let z = z ^ z.wrapping_add((z ^ (z >> 7)).wrapping_mul(z | 61));
+        let z = z ^ z.wrapping_add((z ^ (z >> 7)).wrapping_mul(z | 0x3d));
         z ^ (z >> 14)
     }
 }

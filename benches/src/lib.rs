@@ -1,1 +1,0 @@
-//! Benchmarks as data, with expected digests.
