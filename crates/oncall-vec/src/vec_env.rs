@@ -1,0 +1,470 @@
+//! `VecEnv`: build, reset, step, and look.
+
+use crate::actions::Actions;
+use crate::autoreset::{Status, Turn};
+use crate::columns::{Columns, OwnedColumns, ResetColumns};
+use crate::engine::{Engine, Part, Rows, Scratch};
+use crate::error::{VecError, check_len, name_rows};
+use crate::options::{Options, check_threads};
+use crate::pool::Pool;
+use crate::row::{EpisodeStats, Row, RowInfo};
+use crate::seeds::Seeds;
+use oncall_core::{Digest, Spec, World};
+use std::sync::Arc;
+
+/// Below this many rows x signals x minutes a batch is stepped inline: the hand-over to another
+/// thread takes as long as such a batch.
+const SHARED_WORK_MIN: usize = 8192;
+
+/// Parts that a thread finds in a batch, so that one who comes late takes less.
+const PARTS_A_THREAD: usize = 4;
+
+/// Many environments of one world.
+pub struct VecEnv<W: World> {
+    pub(crate) engine: Engine<W>,
+    /// Row `i` is in lane `i % LANES` of block `i / LANES`; the last block may be partly used.
+    pub(crate) blocks: Vec<W::Block>,
+    pub(crate) rows: Vec<Row>,
+    /// Sums of the terms over each row's current episode, and over its last one.
+    pub(crate) terms: Vec<f64>,
+    pub(crate) last_terms: Vec<f64>,
+    pub(crate) ended: Vec<bool>,
+    pub(crate) began: Vec<bool>,
+    /// One for each part of a batch.
+    scratch: Vec<Scratch>,
+    pool: Pool,
+}
+
+impl<W: World> std::fmt::Debug for VecEnv<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VecEnv")
+            .field("world", &self.spec().world)
+            .field("num_envs", &self.num_envs())
+            .field("options", self.options())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StepSummary {
+    /// Rows whose episode ended in this call.
+    pub ended: usize,
+    /// Rows that began a new episode in this call.
+    pub reset: usize,
+}
+
+impl<W: World> VecEnv<W> {
+    /// An engine of `num_envs` rows; they must be reset before they are stepped.
+    ///
+    /// Refuses options out of range, with the option's name.
+    pub fn new(world: Arc<W>, num_envs: usize, options: Options) -> Result<Self, VecError> {
+        options.check(num_envs)?;
+        let threads = options.threads;
+        let engine = Engine::new(world, options)?;
+        let blocks = (0..num_envs.div_ceil(W::LANES)).map(|_| engine.world.new_block()).collect();
+        let terms = vec![0.0; num_envs * engine.widths.terms];
+        let mut env = Self {
+            engine,
+            blocks,
+            rows: vec![Row::default(); num_envs],
+            last_terms: terms.clone(),
+            terms,
+            ended: vec![false; num_envs],
+            began: vec![false; num_envs],
+            scratch: Vec::new(),
+            pool: Pool::new(1),
+        };
+        env.set_threads(threads)?;
+        Ok(env)
+    }
+
+    /// The scenario that is played.
+    pub fn world(&self) -> &W {
+        &self.engine.world
+    }
+
+    /// What goes in and comes out.
+    pub fn spec(&self) -> &Spec {
+        self.engine.world.spec()
+    }
+
+    /// Number of rows.
+    pub fn num_envs(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Numbers in an observation.
+    pub fn obs_len(&self) -> usize {
+        self.engine.widths.observation
+    }
+
+    /// The options, with the number of threads as it is now.
+    pub fn options(&self) -> &Options {
+        &self.engine.options
+    }
+
+    /// Changes the number of threads, 1..=256; results stay the same, bit for bit.
+    pub fn set_threads(&mut self, threads: usize) -> Result<(), VecError> {
+        check_threads(threads)?;
+        self.engine.options.threads = threads;
+        if self.pool.threads() != threads {
+            self.pool = Pool::new(threads);
+        }
+        let parts = if threads == 1 { 1 } else { threads * PARTS_A_THREAD };
+        let scratch = || Scratch::new(W::LANES, self.engine.widths);
+        self.scratch.resize_with(parts.min(self.blocks.len()), scratch);
+        Ok(())
+    }
+
+    /// Columns of the right size for this engine.
+    pub fn columns(&self) -> OwnedColumns {
+        let widths = self.engine.widths;
+        OwnedColumns::new(self.num_envs(), widths.observation, widths.terms, widths.signals)
+    }
+
+    /// Begins new episodes in the rows where `mask` is true, or in all.
+    ///
+    /// A new seed begins at episode 0, a kept one goes on to the next. The statistics of ended
+    /// episodes stay; no row is shown as ended.
+    ///
+    /// Refuses wrong lengths, seeds that do not fit the scenario's generator, kept seeds of rows
+    /// that never had one, and a first reset that leaves out rows, which have nothing to show.
+    pub fn reset(
+        &mut self,
+        seeds: Seeds<'_>,
+        mask: Option<&[bool]>,
+        out: &mut ResetColumns<'_>,
+    ) -> Result<(), VecError> {
+        self.check_reset(seeds, mask, out)?;
+        let generator = self.engine.world.generator();
+        let terms = self.engine.widths.terms;
+        self.ended.fill(false);
+        self.began.fill(false);
+        for i in 0..self.rows.len() {
+            if mask.is_none_or(|mask| mask[i]) {
+                let row = &mut self.rows[i];
+                let next = match seeds.of(i, generator) {
+                    Some(seed) => (seed, 0),
+                    None => (row.current.seed, row.current.episode.wrapping_add(1)),
+                };
+                let lane = (&mut self.blocks[i / W::LANES], i % W::LANES);
+                self.engine.begin(lane, row, &mut self.terms[i * terms..][..terms], next);
+                self.began[i] = true;
+            }
+            self.show(i, out);
+        }
+        Ok(())
+    }
+
+    fn check_reset(
+        &self,
+        seeds: Seeds<'_>,
+        mask: Option<&[bool]>,
+        out: &ResetColumns<'_>,
+    ) -> Result<(), VecError> {
+        let rows = self.num_envs();
+        if let Some(mask) = mask {
+            check_len("mask", mask.len(), rows, 1)?;
+        }
+        out.check(rows, self.engine.widths)?;
+        let generator = self.engine.world.generator();
+        seeds.check(rows, generator)?;
+        let is_unseeded = |row: usize| self.rows[row].status == Status::Unseeded;
+        let is_masked = |row: usize| mask.is_none_or(|mask| mask[row]);
+        let hidden = |&row: &usize| is_unseeded(row) && !is_masked(row);
+        if (0..rows).any(|row| hidden(&row)) {
+            let rows = name_rows((0..rows).filter(hidden));
+            let message =
+                format!("mask leaves out {rows}, never reset: expected a full reset first");
+            return Err(VecError::order(message));
+        }
+        let keeps_nothing = |&row: &usize| is_unseeded(row) && seeds.of(row, generator).is_none();
+        if (0..rows).any(|row| keeps_nothing(&row)) {
+            let rows = name_rows((0..rows).filter(keeps_nothing));
+            return Err(VecError::order(format!(
+                "seeds: {rows} has no seed to keep: expected a seed for the first reset"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Writes what a row shows, after its reset or as it stands.
+    fn show(&mut self, i: usize, out: &mut ResetColumns<'_>) {
+        let (observation, signals) = (self.engine.widths.observation, self.engine.widths.signals);
+        let scratch = &mut self.scratch[0].signals;
+        self.engine.world.signals(&self.blocks[i / W::LANES], i % W::LANES, scratch);
+        self.rows[i].level = self.engine.observer.level(scratch);
+        let row = &mut out.observations[i * observation..][..observation];
+        self.engine.observer.write(scratch, row);
+        if let Some(columns) = &mut out.signals {
+            columns[i * signals..][..signals].copy_from_slice(scratch);
+        }
+    }
+
+    /// Takes one decision in every row: plays `decision_interval_min` minutes, or as many as the
+    /// episode still has, and writes the columns.
+    ///
+    /// A row that is pending begins its next episode instead; its action is checked and ignored,
+    /// its reward 0. Both flags of a row may be true.
+    ///
+    /// Refuses wrong lengths, actions out of range (with row and dial), rows that were never reset,
+    /// and, with autoreset disabled, rows whose episode is over.
+    pub fn step(
+        &mut self,
+        actions: Actions<'_>,
+        out: &mut Columns<'_>,
+    ) -> Result<StepSummary, VecError> {
+        out.check(self.num_envs(), self.engine.widths)?;
+        self.check_turns()?;
+        self.engine.decoder.check(actions, self.num_envs())?;
+        self.step_parts(actions, out.reborrow());
+        let count = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count();
+        Ok(StepSummary { ended: count(&self.ended), reset: count(&self.began) })
+    }
+
+    /// Refuses rows that cannot be stepped.
+    fn check_turns(&self) -> Result<(), VecError> {
+        let mode = self.engine.options.autoreset;
+        if !self.rows.iter().any(|row| mode.before_step(row.status) == Turn::Refuse) {
+            return Ok(());
+        }
+        let of = |status| {
+            let rows = self.rows.iter().enumerate();
+            rows.filter(move |(_, row)| row.status == status).map(|(i, _)| i)
+        };
+        if of(Status::Unseeded).next().is_some() {
+            let rows = name_rows(of(Status::Unseeded));
+            return Err(VecError::order(format!(
+                "step: {rows} never reset: expected a reset first"
+            )));
+        }
+        Err(VecError::order(format!(
+            "step: the episode of {} is over and autoreset is disabled: expected a reset of these \
+             rows first",
+            name_rows(of(Status::Over))
+        )))
+    }
+
+    /// Steps the batch, shared among the threads where it is big enough.
+    fn step_parts(&mut self, actions: Actions<'_>, columns: Columns<'_>) {
+        let interval = self.engine.options.decision_interval_min as usize;
+        let work = self.rows.len() * self.engine.widths.signals * interval;
+        let engine = &self.engine;
+        let parts = if work < SHARED_WORK_MIN { 1 } else { self.scratch.len() };
+        let mut all = Part {
+            blocks: &mut self.blocks,
+            rows: Rows {
+                states: &mut self.rows,
+                terms: &mut self.terms,
+                last_terms: &mut self.last_terms,
+                ended: &mut self.ended,
+                began: &mut self.began,
+            },
+            actions,
+            columns,
+        };
+        if parts == 1 {
+            engine.step(&mut all, &mut self.scratch[0]);
+            return;
+        }
+        let blocks = all.blocks.len().div_ceil(parts);
+        let mut parts: Vec<(Part<'_, W>, &mut Scratch)> = Vec::with_capacity(parts);
+        for scratch in &mut self.scratch {
+            if !all.blocks.is_empty() {
+                parts.push((all.cut(blocks, engine.widths), scratch));
+            }
+        }
+        self.pool.for_each(&mut parts, |(part, scratch)| engine.step(part, scratch));
+    }
+
+    /// Writes what every row shows now, `num_envs * obs_len` numbers; NaN for rows never reset.
+    pub fn observe_into(&self, out: &mut [f32]) -> Result<(), VecError> {
+        let width = self.engine.widths.observation;
+        check_len("observations", out.len(), self.num_envs(), width)?;
+        let mut signals = vec![0.0; self.engine.widths.signals];
+        for (i, out) in out.chunks_exact_mut(width).enumerate() {
+            self.signals(i, &mut signals)?;
+            self.engine.observer.write(&signals, out);
+        }
+        Ok(())
+    }
+
+    /// Writes one row's signals in natural units; NaN for a row never reset.
+    pub fn signals(&self, row: usize, out: &mut [f64]) -> Result<(), VecError> {
+        self.look("signals", row, out, self.engine.widths.signals, W::signals)
+    }
+
+    /// Writes one row's dials as they stand, in natural units, 0 for presses; NaN for a row never
+    /// reset.
+    pub fn dials(&self, row: usize, out: &mut [f64]) -> Result<(), VecError> {
+        self.look("dials", row, out, self.engine.widths.dials, W::dials)
+    }
+
+    fn look(
+        &self,
+        name: &str,
+        row: usize,
+        out: &mut [f64],
+        width: usize,
+        write: impl Fn(&W, &W::Block, usize, &mut [f64]),
+    ) -> Result<(), VecError> {
+        self.check_rows("row", &[row])?;
+        check_len(name, out.len(), 1, width)?;
+        if self.is_seeded(row) {
+            let (block, lane) = self.lane(row);
+            write(&self.engine.world, block, lane, out);
+        } else {
+            out.fill(f64::NAN);
+        }
+        Ok(())
+    }
+
+    fn is_seeded(&self, row: usize) -> bool {
+        self.rows[row].status != Status::Unseeded
+    }
+
+    /// Where a row is.
+    pub(crate) fn lane(&self, row: usize) -> (&W::Block, usize) {
+        (&self.blocks[row / W::LANES], row % W::LANES)
+    }
+
+    /// Where a row stands; all zero before its first reset.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn row(&self, row: usize) -> RowInfo {
+        let Row { status, length_min, current, .. } = self.rows[row];
+        let pending = status == Status::Over
+            && self.engine.options.autoreset.before_step(status) == Turn::Begin;
+        RowInfo {
+            seed: current.seed,
+            episode: current.episode,
+            minute: current.minutes,
+            length_min,
+            pending,
+            ended: status == Status::Over,
+        }
+    }
+
+    /// Rows whose episode ended in the last call; [`VecEnv::episode_stats`] has its sums.
+    pub fn ended(&self) -> &[bool] {
+        &self.ended
+    }
+
+    /// Rows that began a new episode in the last call, by a reset or of themselves.
+    pub fn began(&self) -> &[bool] {
+        &self.began
+    }
+
+    /// Sums over the last episode of a row that ended; zero steps before one has.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn episode_stats(&self, row: usize) -> EpisodeStats {
+        let terms = self.engine.widths.terms;
+        self.rows[row].last.stats(&self.last_terms[row * terms..][..terms])
+    }
+
+    /// Sums over a row's current episode so far.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn running_stats(&self, row: usize) -> EpisodeStats {
+        let terms = self.engine.widths.terms;
+        self.rows[row].current.stats(&self.terms[row * terms..][..terms])
+    }
+
+    /// Hash of everything that a row's future depends on: equal digests mean equal trajectories
+    /// under equal actions.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn digest(&self, row: usize) -> u64 {
+        let Row { status, length_min, current, .. } = self.rows[row];
+        let mut digest = Digest::new();
+        digest.word(status as u64);
+        digest.word(u64::from(length_min));
+        digest.word(current.seed);
+        digest.word(current.episode);
+        digest.word(u64::from(current.minutes));
+        if self.is_seeded(row) {
+            let (block, lane) = self.lane(row);
+            self.engine.world.digest(block, lane, &mut digest);
+        }
+        digest.value()
+    }
+
+    /// Hash of what was drawn for a row's episode, apart from any state.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn digest_drawn(&self, row: usize) -> u64 {
+        let mut digest = Digest::new();
+        if self.is_seeded(row) {
+            let (block, lane) = self.lane(row);
+            self.engine.world.digest_drawn(block, lane, &mut digest);
+        }
+        digest.value()
+    }
+
+    /// Name of the scenario that a row plays: of a mixture, the one that was drawn.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn scenario_of(&self, row: usize) -> &str {
+        let (block, lane) = self.lane(row);
+        self.engine.world.scenario_of(block, lane)
+    }
+
+    /// What was drawn for a row's episode, as names and values, truths included; empty for a row
+    /// never reset.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn drawn(&self, row: usize) -> Vec<(String, f64)> {
+        let (block, lane) = self.lane(row);
+        if self.is_seeded(row) { self.engine.world.drawn(block, lane) } else { Vec::new() }
+    }
+
+    /// Whether worker threads have been made.
+    #[cfg(test)]
+    pub(crate) fn has_workers(&self) -> bool {
+        self.pool.has_workers()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toy::Toy;
+
+    /// The toy shows eight signals, so 1024 rows are just worth it.
+    #[test]
+    fn workers_are_made_when_they_are_worth_it() {
+        for (rows, threads, interval, expected) in [
+            (1024, 2, 1, true),
+            (1024, 1, 1, false),
+            (1023, 2, 1, false),
+            (205, 2, 5, true),
+            (204, 2, 5, false),
+        ] {
+            let options =
+                Options { threads, decision_interval_min: interval, ..Options::default() };
+            let mut env = VecEnv::new(Arc::new(Toy::<4>::new()), rows, options).unwrap();
+            let mut out = env.columns();
+            env.reset(Seeds::Root(1), None, &mut out.borrow_reset()).unwrap();
+            assert!(!env.has_workers(), "made lazily");
+            let actions = vec![0_i8; rows * 5];
+            env.step(Actions::Stops8(&actions), &mut out.borrow()).unwrap();
+            assert_eq!(env.has_workers(), expected, "{rows} {threads} {interval}");
+        }
+    }
+}
