@@ -1,0 +1,159 @@
+//! `oncall bench`: fleet-minutes a second, by batch and threads.
+//!
+//! Prepared random actions of the multi-discrete space; next-step autoreset, whose resetting rows
+//! are not counted as played. The runs of all pairs are interleaved, so that a noisy neighbour hits
+//! all of them; the median is the figure, and the spread is shown.
+//!
+//! `--json` prints one object: `schema_version`, `scenario`, `scenario_hash`, `spec_hash`, `runs`
+//! (a pair), and `results`, a list of `batch`, `threads`, and `minutes_per_s` with `median`, `min`
+//! and `max`.
+
+use crate::args::BenchArgs;
+use crate::output::{Table, count, hex, print, print_json};
+use crate::scenarios;
+use indicatif::{ProgressBar, ProgressStyle};
+use oncall_core::streams::Purpose;
+use oncall_core::{EpisodeKey, Generator, Spec, Split};
+use oncall_env::{Actions, AnyVecEnv, Autoreset, Options, OwnedColumns, Scenario, Seeds};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Runs of each pair of batch and threads; odd, so that there is a middle one.
+const RUNS: usize = 5;
+/// Sets of actions that are played in turn.
+const PREPARED: usize = 8;
+
+/// Measures, and prints a table or JSON.
+pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    let scenario = scenarios::open(&args.scenario)?;
+    let mut cases = Vec::new();
+    for &batch in &args.batch {
+        for threads in threads_of(args) {
+            cases.push(Case::new(&scenario, batch, threads)?);
+        }
+    }
+    let time = Duration::from_secs_f64(args.seconds / RUNS as f64);
+    let bar = ProgressBar::new((RUNS * cases.len()) as u64);
+    if let Ok(style) = ProgressStyle::with_template("  measuring {bar:40} {pos}/{len}, {eta} left")
+    {
+        bar.set_style(style);
+    }
+    for _ in 0..RUNS {
+        for case in &mut cases {
+            case.measure(time)?;
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    if args.json {
+        print_json(&as_json(&scenario, &cases))
+    } else {
+        print(&as_text(&scenario, &cases))
+    }
+}
+
+/// The threads that were asked for, or one and all.
+fn threads_of(args: &BenchArgs) -> Vec<usize> {
+    if !args.threads.is_empty() {
+        return args.threads.clone();
+    }
+    let all = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    if all == 1 { vec![1] } else { vec![1, all] }
+}
+
+/// One pair of batch and threads.
+struct Case {
+    batch: usize,
+    threads: usize,
+    env: AnyVecEnv,
+    columns: OwnedColumns,
+    actions: Vec<Vec<i32>>,
+    /// Minutes a second, one for each run.
+    rates: Vec<f64>,
+}
+
+impl Case {
+    fn new(scenario: &Scenario, batch: usize, threads: usize) -> anyhow::Result<Self> {
+        let options = Options { autoreset: Autoreset::NextStep, threads, ..Options::default() };
+        let mut env = AnyVecEnv::new(scenario.world.clone(), batch, options)?;
+        let mut columns = env.columns();
+        env.reset(Seeds::Root(1), None, &mut columns.borrow_reset())?;
+        let actions = (0..PREPARED).map(|set| prepare(env.spec(), batch, set as u64)).collect();
+        Ok(Self { batch, threads, env, columns, actions, rates: Vec::new() })
+    }
+
+    fn measure(&mut self, time: Duration) -> anyhow::Result<()> {
+        let (mut played, mut turn) = (0, 0);
+        let start = Instant::now();
+        loop {
+            // The clock is read once in a while: a single row takes less time than a look at it.
+            for _ in 0..(4096 / self.batch).max(1) {
+                let actions = Actions::Stops32(&self.actions[turn % PREPARED]);
+                let summary = self.env.step(actions, &mut self.columns.borrow())?;
+                played += self.batch - summary.reset;
+                turn += 1;
+            }
+            let spent = start.elapsed();
+            if spent >= time {
+                self.rates.push(played as f64 / spent.as_secs_f64());
+                return Ok(());
+            }
+        }
+    }
+
+    /// Lowest, median and highest rate.
+    fn spread(&self) -> [f64; 3] {
+        let mut rates = self.rates.clone();
+        rates.sort_by(f64::total_cmp);
+        [rates[0], rates[rates.len() / 2], rates[rates.len() - 1]]
+    }
+}
+
+/// Random actions as an untrained policy takes them: mostly keep.
+fn prepare(spec: &Spec, batch: usize, set: u64) -> Vec<i32> {
+    let key = EpisodeKey::new(set, 0, Split::Train, Generator::Pcg);
+    let mut stream = key.stream(Purpose::Policy, 0);
+    let mut actions = Vec::with_capacity(batch * spec.dials.len());
+    for _ in 0..batch {
+        for dial in &spec.dials {
+            let keeps = stream.uniform() < 0.9;
+            let stop = if keeps { 0 } else { stream.below(dial.choices()) };
+            actions.push(i32::try_from(stop).unwrap_or(0));
+        }
+    }
+    actions
+}
+
+fn as_text(scenario: &Scenario, cases: &[Case]) -> String {
+    let mut table = Table::new(&[">batch", ">threads", ">minutes/s", ">lowest", ">highest"]);
+    for case in cases {
+        let [low, median, high] = case.spread();
+        let cells = [case.batch.to_string(), case.threads.to_string()];
+        table.row(cells.into_iter().chain([median, low, high].map(count)).collect());
+    }
+    format!(
+        "{} (hash {}): median of {RUNS} interleaved runs\n{}",
+        scenario.name,
+        hex(scenario.hash),
+        table.text()
+    )
+}
+
+fn as_json(scenario: &Scenario, cases: &[Case]) -> serde_json::Value {
+    let result = |case: &Case| {
+        let [min, median, max] = case.spread();
+        json!({
+            "batch": case.batch,
+            "threads": case.threads,
+            "minutes_per_s": {"median": median, "min": min, "max": max},
+        })
+    };
+    json!({
+        "schema_version": 1,
+        "scenario": scenario.name,
+        "scenario_hash": hex(scenario.hash),
+        "spec_hash": hex(scenario.world.spec().hash()),
+        "runs": RUNS,
+        "results": cases.iter().map(result).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,214 @@
+//! `oncall eval`: policies held against each other on the same mornings.
+//!
+//! The table goes to standard output, or to standard error where a file asked for is `-`. The shape of
+//! the JSON is described at [`oncall_eval::report`], that of the CSV at [`oncall_eval::episodes`].
+
+use crate::args::{PolicyList, SplitArg, policy_list};
+use crate::output::{create, note, print};
+use crate::scenarios;
+use anyhow::{Context as _, bail};
+use clap::Args;
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use oncall_env::Scenario;
+use oncall_eval::{Contender, Plan, Progress, episode_minutes, evaluate};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Arguments of `oncall eval`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  oncall eval\n  oncall eval --scenarios spike-hard --policies \
+                        runbook,hpa:target=0.5,min=6\n  oncall eval --json \
+                        scores.json --csv episodes.csv\n\nEvery policy plays the same episodes, and \
+                        the same numbers come out for any number of threads. Policies play with the \
+                        parameters that were tuned for the scenario on training episodes."
+)]
+pub struct EvalArgs {
+    /// Scenarios, names or paths, separated by commas.
+    #[arg(
+        long,
+        value_name = "A,B",
+        value_delimiter = ',',
+        default_value = "spike,bad-build,cache-flush"
+    )]
+    pub scenarios: Vec<String>,
+    /// Policies, separated by commas; parameters as in `hpa:target=0.5,min=6`. All honest ones, if
+    /// not given.
+    #[arg(long, value_name = "A,B", value_parser = policy_list)]
+    pub policies: Option<PolicyList>,
+    /// Episodes of each policy on each scenario.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub episodes: usize,
+    /// Which episodes: those for training or those held out for tests.
+    #[arg(long, value_enum, default_value_t = SplitArg::Test)]
+    pub split: SplitArg,
+    /// Seed of the evaluation.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Threads; as many as there are processors, if not given.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Write the summary as JSON here; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write one row an episode as CSV here; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+/// Evaluates, prints the table, and writes the files.
+pub fn run(args: EvalArgs) -> anyhow::Result<()> {
+    let EvalArgs { scenarios, policies, episodes, split, seed, threads, json, csv } = args;
+    let plan =
+        Plan { episodes, split: split.into(), seed, threads: threads.unwrap_or_else(processors) };
+    let scenarios: Vec<Scenario> =
+        scenarios.iter().map(|name| scenarios::open(name)).collect::<Result<_, _>>()?;
+    let contenders = contenders(policies)?;
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if is_stdout(&json) && is_stdout(&csv) {
+        bail!("--json and --csv = -: expected a file for one of them");
+    }
+    for path in [&json, &csv].into_iter().flatten() {
+        check_folder(path)?;
+    }
+    let bar = bar(&scenarios, contenders.len(), plan)?;
+    let evaluated = evaluate(&scenarios, &contenders, plan, &|progress| tell(&bar, progress));
+    bar.finish_and_clear();
+    let (report, played) = evaluated?;
+    if let Some(path) = &json {
+        let write = || -> anyhow::Result<()> {
+            let mut out = create(path)?;
+            out.write_all(report.json().as_bytes())?;
+            Ok(out.flush()?)
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(path) = &csv {
+        let spec = scenarios[0].world.spec();
+        oncall_eval::episodes::write(create(path)?, spec, plan.split, &played)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let table = oncall_eval::table::text(&report);
+    if is_stdout(&json) || is_stdout(&csv) {
+        note(table.trim_end());
+        return Ok(());
+    }
+    print(&table)
+}
+
+fn contenders(policies: Option<PolicyList>) -> anyhow::Result<Vec<Contender>> {
+    match policies {
+        None => Ok(oncall_eval::default_contenders()),
+        Some(list) => {
+            Ok(list.0.iter().map(|text| Contender::parse(text)).collect::<Result<_, _>>()?)
+        }
+    }
+}
+
+/// Processors that this process may use.
+pub(crate) fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get)
+}
+
+/// Refuses a file in a folder that is not there, before minutes are spent on what goes into it.
+pub(crate) fn check_folder(path: &Path) -> anyhow::Result<()> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+            bail!("cannot write {}: there is no folder {}", path.display(), folder.display())
+        }
+        _ if path.is_dir() => bail!("cannot write {}: it is a folder", path.display()),
+        _ => Ok(()),
+    }
+}
+
+/// A bar over all minutes that will be played; hidden where standard error is no terminal.
+fn bar(scenarios: &[Scenario], policies: usize, plan: Plan) -> anyhow::Result<ProgressBar> {
+    let mut minutes = 0.0;
+    for scenario in scenarios {
+        let length = episode_minutes(scenario, plan.split, plan.seed)?;
+        minutes += length * plan.episodes as f64 * policies as f64;
+    }
+    let bar = ProgressBar::new(minutes as u64);
+    let rate = |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = write!(out, "{:.2} M minutes/s", state.per_sec() / 1e6);
+    };
+    let left = |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = write!(out, "{}", HumanDuration(state.eta()));
+    };
+    let template = "  {msg:30} {bar:30} {percent:>3} %  {rate}  {left} left";
+    bar.set_style(
+        ProgressStyle::with_template(template)?.with_key("rate", rate).with_key("left", left),
+    );
+    Ok(bar)
+}
+
+fn tell(bar: &ProgressBar, progress: Progress<'_>) {
+    // A hidden bar still counts; only its text is not worth making.
+    if !bar.is_hidden() {
+        let text = format!("{}, {}", progress.scenario, progress.policy);
+        if bar.message() != text {
+            bar.set_message(text);
+        }
+    }
+    bar.inc(progress.minutes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Cli;
+    use clap::Parser as _;
+
+    fn run_oncall(args: &[&str]) -> anyhow::Result<()> {
+        let cli = Cli::try_parse_from(["oncall", "eval"].iter().chain(args))?;
+        match cli.command {
+            crate::args::Command::Eval(args) => run(args),
+            other => bail!("parsed as {other:?}"),
+        }
+    }
+
+    fn error(args: &[&str]) -> String {
+        format!("{:#}", run_oncall(args).unwrap_err())
+    }
+
+    #[test]
+    fn errors_name_what_is_wrong() {
+        assert!(error(&["--episodes", "0"]).contains("episodes = 0: expected 1..="));
+        assert!(error(&["--threads", "0"]).contains("threads = 0: expected 1..="));
+        assert!(error(&["--scenarios", "spik"]).contains("\"spik\""));
+        assert!(
+            error(&["--scenarios", "spike,spike"]).contains("scenarios = spike: expected each")
+        );
+        assert!(
+            error(&["--policies", "hold,hold"]).contains("policies = hold: expected each name")
+        );
+        assert!(error(&["--policies", "runbok"]).contains("`runbok`"));
+        let error = error(&["--episodes", "1", "--json", "no/such/folder/x.json"]);
+        assert!(error.contains("there is no folder no/such/folder"), "{error}");
+    }
+
+    #[test]
+    fn files_are_written_and_agree() {
+        let folder = std::env::temp_dir().join(format!("oncall-eval-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let [json, csv] = ["scores.json", "episodes.csv"].map(|name| folder.join(name));
+        let paths = [json.to_str().unwrap(), csv.to_str().unwrap()];
+        let common = ["--scenarios", "steady", "--policies", "hold,fixed-12", "--episodes", "5"];
+        run_oncall(&[&common[..], &["--json", paths[0], "--csv", paths[1]]].concat()).unwrap();
+        let report: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+        let mut rows = csv::Reader::from_path(&csv).unwrap();
+        let header = rows.headers().unwrap().clone();
+        let place = header.iter().position(|name| name == "return_usd").unwrap();
+        let returns: Vec<f64> =
+            rows.records().map(|row| row.unwrap()[place].parse().unwrap()).collect();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(returns.len(), 10);
+        assert_eq!(report["episodes"], 5);
+        for (policy, returns) in returns.chunks(5).enumerate() {
+            let mean = returns.iter().sum::<f64>() / 5.0;
+            let found = &report["scenarios"][0]["policies"][policy]["return"]["mean"];
+            assert!((found.as_f64().unwrap() - mean).abs() < 1e-12, "{policy}");
+        }
+    }
+}
