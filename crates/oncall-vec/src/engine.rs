@@ -151,16 +151,16 @@ impl<W: World> Engine<W> {
         range: Range<usize>,
         scratch: &mut Scratch,
     ) {
-        // Lanes without a row, and lanes that only begin, are not played and told to keep.
+        // Lanes without a row, and lanes that only begin, are not played. They keep the dials of an
+        // earlier block, which are valid, and no lane that is not played commits anything.
         scratch.played.fill(false);
         for (lane, i) in range.enumerate() {
             let row = &mut part.rows.states[i];
-            let dials = &mut scratch.dials[span(lane, self.widths.dials)];
             if self.options.autoreset.before_step(row.status) == Turn::Play {
                 scratch.played[lane] = true;
+                let dials = &mut scratch.dials[span(lane, self.widths.dials)];
                 self.decoder.decode(part.actions, i, dials);
             } else {
-                dials.fill(f64::NAN);
                 let next = (row.current.seed, row.current.episode.wrapping_add(1));
                 let terms = &mut part.rows.terms[span(i, self.widths.terms)];
                 self.begin((&mut part.blocks[index], lane), row, terms, next);

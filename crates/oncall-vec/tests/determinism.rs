@@ -202,7 +202,7 @@ fn forms_of_actions_agree() {
     assert_eq!(of(Actions::Policy(&[f64::NAN; 10])), kept);
 }
 
-/// The helper's actions do not depend on the position of a row.
+/// The actions of these tests do not depend on the position of a row.
 #[test]
 fn the_policy_is_a_function_of_the_episode() {
     let mut a = env(Toy::<1>::new(), 1, Options::default());
