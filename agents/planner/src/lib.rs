@@ -1,0 +1,1 @@
+//! Planners: search over dial schedules with a copy of the world.

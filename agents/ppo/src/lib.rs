@@ -1,0 +1,1 @@
+//! PPO with tch: the only crate that links libtorch.

@@ -1,0 +1,1 @@
+//! Rollout storage, advantages and normalisation on plain slices, no torch.

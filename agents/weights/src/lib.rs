@@ -1,0 +1,1 @@
+//! Trained policies: a reader of weights and a forward pass without libtorch.

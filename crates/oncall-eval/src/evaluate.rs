@@ -1,0 +1,100 @@
+//! All policies on all scenarios.
+
+use crate::error::EvalError;
+use crate::report::{PolicyEpisodes, Report, ScenarioEpisodes};
+use crate::runner::{Plan, run_policy};
+use crate::score::reference;
+use oncall_env::Scenario;
+use oncall_heuristics::PolicySpec;
+
+/// A policy and the name under which it is reported.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contender {
+    /// As it was asked for.
+    pub name: String,
+    /// What it is.
+    pub policy: PolicySpec,
+}
+
+impl Contender {
+    /// Parses a policy as people write it, and keeps their spelling as its name.
+    pub fn parse(text: &str) -> Result<Self, EvalError> {
+        let policy: PolicySpec = text.parse()?;
+        Ok(Self { name: text.to_owned(), policy })
+    }
+}
+
+/// The policies that `oncall eval` compares unless told otherwise: all that are honest and need no
+/// parameters.
+pub fn default_contenders() -> Vec<Contender> {
+    let cheats: Vec<&str> = oncall_heuristics::registry::cheats().collect();
+    let honest = oncall_heuristics::names().filter(|name| !cheats.contains(name));
+    // Without parameters `fixed` is `hold`.
+    let named = honest.filter(|name| *name != "fixed");
+    named.map(|name| Contender { name: name.to_owned(), policy: PolicySpec::new(name) }).collect()
+}
+
+/// Where an evaluation stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// Name of the scenario that is played.
+    pub scenario: &'a str,
+    /// Name of the policy that plays it.
+    pub policy: &'a str,
+    /// Minutes played since the last call.
+    pub minutes: u64,
+}
+
+/// Plays every policy on the same episodes of every scenario.
+///
+/// Refuses an empty list, a name that stands twice, scenarios of different worlds, and whatever
+/// [`run_policy`] refuses.
+pub fn evaluate(
+    scenarios: &[Scenario],
+    contenders: &[Contender],
+    plan: Plan,
+    progress: &(dyn Fn(Progress<'_>) + Sync),
+) -> Result<(Report, Vec<ScenarioEpisodes>), EvalError> {
+    check_names("scenarios", scenarios.iter().map(|scenario| scenario.name.as_str()))?;
+    check_names("policies", contenders.iter().map(|contender| contender.name.as_str()))?;
+    let spec = scenarios[0].world.spec();
+    if let Some(other) = scenarios.iter().find(|s| s.world.spec().hash() != spec.hash()) {
+        let expected = format!("a scenario of the world {}, as {}", spec.world, scenarios[0].name);
+        return Err(EvalError::value("scenarios", &other.name, expected));
+    }
+    // All parameters first: a typing error must not cost the minutes of those before it.
+    for contender in contenders {
+        resolved(contender, &scenarios[0].name)?;
+    }
+    let mut all = Vec::new();
+    for scenario in scenarios {
+        let mut played = ScenarioEpisodes::new(scenario);
+        for contender in contenders {
+            let names = (scenario.name.as_str(), contender.name.as_str());
+            let tell = |minutes| progress(Progress { scenario: names.0, policy: names.1, minutes });
+            played.policies.push(PolicyEpisodes {
+                name: contender.name.clone(),
+                params: resolved(contender, &scenario.name)?.params,
+                episodes: run_policy(scenario, &contender.policy, plan, &tell)?,
+            });
+        }
+        all.push(played);
+    }
+    Ok((Report::new(spec, plan, &all, reference()), all))
+}
+
+/// The policy with every parameter that it plays a scenario with.
+fn resolved(contender: &Contender, scenario: &str) -> Result<PolicySpec, EvalError> {
+    Ok(oncall_heuristics::registry::resolve(&contender.policy, scenario)?)
+}
+
+fn check_names<'a>(argument: &str, names: impl Iterator<Item = &'a str>) -> Result<(), EvalError> {
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() {
+        return Err(EvalError::value(argument, "nothing", "at least one"));
+    }
+    match names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
+        Some((_, name)) => Err(EvalError::value(argument, name, "each name once")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,40 @@
+//! Paired evaluation: many episodes of several policies on the same mornings, and what they say.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`runner`] | plays episodes on rows and threads; the results depend on neither |
+//! | [`evaluate`](fn@evaluate) | all policies on all scenarios |
+//! | [`metrics`] | pages and minutes to mitigate, defined |
+//! | [`stats`] | means, interquartile means, bootstrap intervals |
+//! | [`score`] | the normalised score and its committed constants |
+//! | [`report`] | everything summed up; the JSON, which is a stable format |
+//! | [`table`] | the report for terminals |
+//! | [`episodes`] | CSV, one row an episode |
+//! | [`tune`] | the search for a policy's parameters, on training episodes |
+//!
+//! This room knows no concrete world beyond two signals that it needs by name (`page` and `burn`), and
+//! opens no files.
+
+// What must be equal to the bit is compared so.
+#![cfg_attr(test, expect(clippy::float_cmp, reason = "equal to the bit is what is meant"))]
+
+pub mod episodes;
+mod error;
+mod evaluate;
+pub mod metrics;
+pub mod report;
+pub mod runner;
+pub mod score;
+pub mod stats;
+pub mod table;
+pub mod tune;
+
+pub use error::EvalError;
+pub use evaluate::{Contender, Progress, default_contenders, evaluate};
+pub use report::{PolicyEpisodes, Report, ScenarioEpisodes};
+pub use runner::{EPISODES_MAX, EpisodeResult, Plan, episode_minutes, run_policy};
+
+/// A hash as 16 hex digits.
+pub fn hex(hash: u64) -> String {
+    format!("{hash:016x}")
+}

@@ -1,0 +1,50 @@
+//! The committed constants are those of the shipped scenarios, and come out again.
+
+use oncall_core::Split;
+use oncall_eval::score::{Score, reference};
+use oncall_eval::{Plan, hex, run_policy, stats};
+use oncall_heuristics::PolicySpec;
+
+/// After a change of a scenario, a price or the model: mint again, as `examples/reference.rs` says.
+#[test]
+fn hold_gets_what_the_file_says() {
+    let names: Vec<&str> = reference().scenarios.iter().map(|c| c.scenario.as_str()).collect();
+    assert_eq!(names, oncall_env::shipped_names());
+    for constants in &reference().scenarios {
+        let scenario = oncall_env::shipped(&constants.scenario).unwrap();
+        assert_eq!(constants.hash, hex(scenario.hash), "{}", constants.scenario);
+        let hold = &constants.hold;
+        assert!(hold.split == "train" && hold.episodes >= 1000, "{}", constants.scenario);
+        // All episodes again where a score depends on them, and a sample elsewhere.
+        let is_scored = constants.planner.is_some();
+        let episodes = if is_scored { hold.episodes } else { 500 };
+        let plan = Plan { episodes, split: Split::Train, seed: hold.seed, threads: 2 };
+        let played = run_policy(&scenario, &PolicySpec::new("hold"), plan, &|_| ()).unwrap();
+        let returns: Vec<f64> = played.iter().map(|episode| episode.return_).collect();
+        let mean = stats::mean(&returns);
+        let variance = stats::mean(&returns.iter().map(|r| (r - mean).powi(2)).collect::<Vec<_>>());
+        let tolerance = if is_scored { 1e-9 } else { 5.0 * (variance / episodes as f64).sqrt() };
+        assert!((mean - hold.mean).abs() <= tolerance, "{}: {mean}", constants.scenario);
+    }
+}
+
+#[test]
+fn the_three_mornings_have_a_score_and_others_do_not() {
+    for name in oncall_env::shipped_names() {
+        let hash = oncall_env::shipped(name).unwrap().hash;
+        let scored = ["spike", "bad-build", "cache-flush"].contains(&name);
+        let constants = reference().scenarios.iter().find(|c| c.scenario == name).unwrap();
+        assert_eq!(reference().score(name, hash).is_some(), constants.planner.is_some(), "{name}");
+        assert!(constants.planner.is_some() || !scored, "{name}");
+        assert!(reference().score(name, hash ^ 1).is_none(), "{name}");
+    }
+}
+
+#[test]
+fn hold_is_0_and_the_planner_100() {
+    let score = Score::new(-150.0, -20.0).unwrap();
+    for (return_, expected) in [(-150.0, 0.0), (-20.0, 100.0), (-85.0, 50.0), (-280.0, -100.0)] {
+        assert!((score.of(return_) - expected).abs() < 1e-12);
+    }
+    assert!(Score::new(-20.0, -150.0).is_none() && Score::new(-20.0, -20.0).is_none());
+}
