@@ -47,6 +47,15 @@ test-rust: ## Rust tests of the whole workspace
 test-py: py ## Python tests
 	$(VENV)/bin/python -m pytest python/tests
 
+$(ECO)/.ready: tests/ecosystem/requirements.txt tests/ecosystem/install.py
+	$(PYTHON) -m venv $(ECO)
+	$(ECO)/bin/python tests/ecosystem/install.py
+	@touch $@
+
+.PHONY: test-ecosystem
+test-ecosystem: py $(ECO)/.ready ## Trainers on the environments: stable-baselines3, TorchRL, skrl (installs 1.5 GB)
+	PYTHONPATH=python $(ECO)/bin/python -m pytest tests/ecosystem python/tests/test_sb3.py
+
 .PHONY: lint-rust
 lint-rust: ## rustfmt and clippy, warnings are errors
 	cargo fmt --all --check

@@ -19,6 +19,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "oncall-py",
         &["oncall-core", "oncall-fleet", "oncall-env", "oncall-eval", "oncall-heuristics", "oncall-cli"],
     ),
+    ("oncall-planner", &["oncall-core", "oncall-fleet", "oncall-env", "oncall-heuristics", "oncall-eval"]),
+    ("oncall-rollout", &["oncall-core", "oncall-env"]),
+    ("oncall-weights", &["oncall-core", "oncall-env", "oncall-fleet", "oncall-heuristics"]),
+    ("oncall-ppo", &["oncall-core", "oncall-env", "oncall-rollout", "oncall-weights", "oncall-eval"]),
     ("oncall-bench", &["oncall-core", "oncall-env"]),
     (
         "oncall-tests",
@@ -37,6 +41,9 @@ const RESERVED: &[(&str, &[&str])] = &[
     ("libm", &["oncall-core"]),
     ("rand", &["oncall-core", "oncall-cli"]),
     ("rand_pcg", &["oncall-core"]),
+    ("tch", &["oncall-ppo"]),
+    ("torch-sys", &["oncall-ppo"]),
+    ("safetensors", &["oncall-weights", "oncall-ppo"]),
 ];
 
 fn root() -> PathBuf {

@@ -1,8 +1,7 @@
 """Writes tests/data/erlang.csv: Erlang B and C to 40 digits, printed to 17.
 
-Needs mpmath. Erlang B through the regularised incomplete gamma function, a closed form that shares
-nothing with the recursion under test: B(n, a) = e^-a a^n / Gamma(n + 1, a), with the upper incomplete
-gamma function.
+Needs mpmath. Erlang B through the upper incomplete gamma function, a closed form that shares
+nothing with the recursion under test: B(n, a) = e^-a a^n / Gamma(n + 1, a).
 
     python tests/reference/erlang.py
 """
@@ -14,8 +13,27 @@ from mpmath import mp, mpf
 
 mp.dps = 40
 SERVERS = [1, 2, 3, 7, 16, 31, 64, 100, 160, 161, 256, 333, 480, 639, 640]
-SHARES = ["1e-9", "1e-4", "0.01", "0.1", "0.3", "0.5", "0.7", "0.9", "0.97", "0.99", "0.999", "0.999999",
-          "1", "1.0001", "1.1", "2", "10", "1000", "1e6"]
+SHARES = [
+    "1e-9",
+    "1e-4",
+    "0.01",
+    "0.1",
+    "0.3",
+    "0.5",
+    "0.7",
+    "0.9",
+    "0.97",
+    "0.99",
+    "0.999",
+    "0.999999",
+    "1",
+    "1.0001",
+    "1.1",
+    "2",
+    "10",
+    "1000",
+    "1e6",
+]
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Recomputes the known answers of the random streams and the distributions, independently of the Rust code.
+"""Recomputes the known answers of streams and distributions, independently of the Rust code.
 
 Standard library only. The last bits of exp, log, sin and cos are those of the C library of the
 machine that runs it, so the Rust tests compare those to 1e-14; uniform numbers must be equal.

@@ -1,0 +1,482 @@
+//! `VecCore`: the engine as Python sees it. Arrays are borrowed for one call.
+
+use crate::actions::{Held, Mode};
+use crate::arrays::{input, mask, output, output_if, plain, values_mut, values_mut_if};
+use crate::describe::{self, About};
+use crate::detach;
+use crate::errors::{Class, engine_error, scenario_error};
+use crate::files::Mapping;
+use crate::keywords::{Checked, Keywords, count, demand};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use oncall_core::{Generator, Spec, View};
+use oncall_env::{
+    AnyVecEnv, Columns, EpisodeStats, ResetColumns, Seeds, ShippedOr, VecError, load, load_named,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+/// Many environments of one scenario, stepped by one call.
+///
+/// Arrays are the caller's, of exactly the dtypes and shapes named, C-contiguous, none sharing
+/// memory with another. With one row the first axis may be left out. After an exception nothing has
+/// changed.
+#[pyclass(frozen, module = "oncall_gym._native")]
+pub(crate) struct VecCore {
+    /// `None` once it is closed.
+    engine: Mutex<Option<AnyVecEnv>>,
+    spec: Spec,
+    about: About,
+    view: View,
+    /// Which action space it has.
+    pub(crate) mode: Mode,
+    rows: usize,
+    obs_len: usize,
+    interval_min: usize,
+}
+
+fn closed(py: Python<'_>) -> PyErr {
+    Class::Order.err(py, "the environment is closed: expected a call before close()")
+}
+
+impl VecCore {
+    /// The engine, if no other thread uses it.
+    fn guard(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<AnyVecEnv>>> {
+        match self.engine.try_lock() {
+            Ok(guard) => Ok(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                let message =
+                    "another thread is in a call of this environment: expected one at a time";
+                Err(Class::Order.err(py, message))
+            }
+        }
+    }
+
+    /// Calls `look` with the engine.
+    pub(crate) fn with<T>(
+        &self,
+        py: Python<'_>,
+        look: impl FnOnce(&mut AnyVecEnv) -> Result<T, VecError>,
+    ) -> PyResult<T> {
+        let mut guard = self.guard(py)?;
+        let engine = guard.as_mut().ok_or_else(|| closed(py))?;
+        look(engine).map_err(|error| engine_error(py, &error, Class::Option))
+    }
+
+    /// As [`VecCore::with`], for work that plays minutes: without the interpreter's lock if that is
+    /// worth it. A fault of ours closes the engine, whose state may be half made.
+    fn play<T: Send>(
+        &self,
+        py: Python<'_>,
+        value: Class,
+        work: impl FnOnce(&mut AnyVecEnv) -> Result<T, VecError> + Send,
+    ) -> PyResult<T> {
+        let mut guard = self.guard(py)?;
+        let engine = guard.as_mut().ok_or_else(|| closed(py))?;
+        match detach::run(py, self.rows * self.interval_min, || work(engine)) {
+            Ok(outcome) => outcome.map_err(|error| engine_error(py, &error, value)),
+            Err(fault) => {
+                *guard = None;
+                Err(fault)
+            }
+        }
+    }
+
+    /// A matrix with one row for each environment, written by `write`.
+    pub(crate) fn matrix(
+        &self,
+        py: Python<'_>,
+        width: usize,
+        write: impl Fn(&AnyVecEnv, usize, &mut [f64]) -> Result<(), VecError>,
+    ) -> PyResult<Vec<f64>> {
+        let mut values = vec![0.0; self.rows * width];
+        self.with(py, |engine| {
+            for (row, out) in values.chunks_exact_mut(width).enumerate() {
+                write(engine, row, out)?;
+            }
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    pub(crate) fn spec_ref(&self) -> &Spec {
+        &self.spec
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn scenario_name(&self) -> &str {
+        &self.about.name
+    }
+
+    fn check_row(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let expected = format!("0..={}", self.rows - 1);
+        let found = plain::<usize>("row", row, &expected)?;
+        if found < self.rows {
+            return Ok(found);
+        }
+        Err(Class::Option.err(py, format!("row = {found}: expected {expected}")))
+    }
+
+    fn rows_matrix<'py>(
+        &self,
+        py: Python<'py>,
+        values: Vec<f64>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let width = values.len() / self.rows;
+        PyArray1::from_vec(py, values).reshape([self.rows, width])
+    }
+}
+
+/// A column of one value for each row.
+fn column<T: numpy::Element>(
+    py: Python<'_>,
+    values: impl Iterator<Item = T>,
+) -> Bound<'_, PyArray1<T>> {
+    PyArray1::from_vec(py, values.collect())
+}
+
+#[pymethods]
+impl VecCore {
+    #[new]
+    #[pyo3(signature = (scenario_json, *, file=None, files=None, num_envs=None,
+        action_mode="multi_discrete", observation="operator", decision_interval_min=None,
+        autoreset_mode="next_step", split="train", threads=None, max_minutes=None, demand_rps=None))]
+    #[expect(clippy::too_many_arguments, reason = "the keywords of Python, each with its default")]
+    fn new(
+        py: Python<'_>,
+        scenario_json: &str,
+        file: Option<&str>,
+        files: Option<&Bound<'_, PyAny>>,
+        num_envs: Option<&Bound<'_, PyAny>>,
+        action_mode: &str,
+        observation: &str,
+        decision_interval_min: Option<&Bound<'_, PyAny>>,
+        autoreset_mode: &str,
+        split: &str,
+        threads: Option<&Bound<'_, PyAny>>,
+        max_minutes: Option<&Bound<'_, PyAny>>,
+        demand_rps: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let keywords = Keywords {
+            num_envs,
+            action_mode,
+            observation,
+            decision_interval_min,
+            autoreset_mode,
+            split,
+            threads,
+            max_minutes,
+        };
+        let Checked { rows, mode, options } = keywords.check(py)?;
+        let files = ShippedOr(Mapping(files));
+        let loaded = match file {
+            Some(file) => load_named(file, scenario_json, &files),
+            None => load(scenario_json, &files),
+        };
+        let mut scenario = loaded.map_err(|errors| scenario_error(py, &errors))?;
+        if let Some(demand_rps) = demand_rps {
+            let rates = demand(demand_rps)?;
+            if !scenario.world.pin_demand(Some(rates)) {
+                return Err(
+                    Class::Option.err(py, "demand_rps: this world has no demand to replace")
+                );
+            }
+        }
+        let about = About {
+            name: scenario.name,
+            title: scenario.title,
+            description: scenario.description,
+            scenario_hash: scenario.hash,
+            params_hash: scenario.world.params_hash(),
+            generator: match scenario.world.generator() {
+                Generator::Pcg => "pcg",
+                Generator::Mulberry32 => "mulberry32",
+            },
+        };
+        let (view, interval_min) = (options.view, options.decision_interval_min as usize);
+        let engine = AnyVecEnv::new(scenario.world, rows, options)
+            .map_err(|error| engine_error(py, &error, Class::Option))?;
+        Ok(Self {
+            spec: engine.spec().clone(),
+            obs_len: engine.obs_len(),
+            engine: Mutex::new(Some(engine)),
+            about,
+            view,
+            mode,
+            rows,
+            interval_min,
+        })
+    }
+
+    /// Number of rows.
+    #[getter]
+    fn num_envs(&self) -> usize {
+        self.rows
+    }
+
+    /// Numbers in an observation.
+    #[getter]
+    fn obs_len(&self) -> usize {
+        self.obs_len
+    }
+
+    /// Name of the action space: `multi_discrete`, `box` or `dict`.
+    #[getter]
+    fn action_mode(&self) -> &'static str {
+        self.mode.name()
+    }
+
+    /// Threads that step a batch.
+    #[getter]
+    fn num_threads(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, |engine| Ok(engine.options().threads))
+    }
+
+    /// Changes the number of threads; results stay the same, bit for bit.
+    fn set_num_threads(&self, py: Python<'_>, threads: &Bound<'_, PyAny>) -> PyResult<()> {
+        let threads = count("threads", threads)? as usize;
+        self.with(py, |engine| engine.set_threads(threads))
+    }
+
+    /// Dials, signals, reward terms and hashes, as plain dicts and lists.
+    fn spec<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        describe::engine(py, &self.spec, self.view, &self.about)
+    }
+
+    /// Begins new episodes in the rows of `mask` (`bool[n]`), or in all, and writes what every row
+    /// shows: `obs` (`float32[n, obs_len]`) and `signals` (`float64[n, signals]`).
+    ///
+    /// `seeds`: None keeps every row's seed and goes on to its next episode; an int gives row i a seed
+    /// mixed from it and i; a list gives each row exactly its seed, None keeping.
+    #[pyo3(signature = (seeds, mask, obs, signals=None))]
+    fn reset_into(
+        &self,
+        py: Python<'_>,
+        seeds: &Bound<'_, PyAny>,
+        mask: Option<&Bound<'_, PyAny>>,
+        obs: &Bound<'_, PyAny>,
+        signals: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        const EXPECTED: &str = "None, a seed of 0..2**64, or a list of a seed or None for each row";
+        let list: Vec<Option<u64>>;
+        let seeds = if seeds.is_none() {
+            Seeds::Keep
+        } else if let Ok(root) = seeds.extract::<u64>() {
+            Seeds::Root(root)
+        } else {
+            list = plain("seed", seeds, EXPECTED)?;
+            Seeds::Rows(&list)
+        };
+        let mask = mask.map(|mask| self::mask("reset_mask", mask, self.rows)).transpose()?;
+        let mut obs = output::<f32>("obs", obs, &[self.rows, self.obs_len])?;
+        let mut signals =
+            output_if::<f64>("signals", signals, &[self.rows, self.spec.signals.len()])?;
+        let mut columns = ResetColumns {
+            observations: values_mut(py, &mut obs)?,
+            signals: values_mut_if(py, signals.as_mut())?,
+        };
+        self.play(py, Class::Option, |engine| engine.reset(seeds, mask.as_deref(), &mut columns))
+    }
+
+    /// Takes one decision in every row, and gives the number of rows that ended an episode or began
+    /// one: 0 for an ordinary step.
+    ///
+    /// Writes `obs` (`float32[n, obs_len]`), `rewards` (`float64[n]`, dollars), `terminated` and
+    /// `truncated` (`bool[n]`), and where given `final_obs` (`float32[n, obs_len]`, rows that ended
+    /// only), `terms` (`float64[n, terms]`, dollars paid), `cost` (`float64[n]`, budget burned) and
+    /// `signals` (`float64[n, signals]`, natural units).
+    #[pyo3(signature = (actions, obs, rewards, terminated, truncated, final_obs=None, terms=None,
+        cost=None, signals=None))]
+    #[expect(clippy::too_many_arguments, reason = "one for each column")]
+    fn step_into<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        obs: &Bound<'py, PyAny>,
+        rewards: &Bound<'py, PyAny>,
+        terminated: &Bound<'py, PyAny>,
+        truncated: &Bound<'py, PyAny>,
+        final_obs: Option<&Bound<'py, PyAny>>,
+        terms: Option<&Bound<'py, PyAny>>,
+        cost: Option<&Bound<'py, PyAny>>,
+        signals: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<usize> {
+        let (n, k) = (self.rows, self.obs_len);
+        let held = Held::take(self.mode, &self.spec, n, actions)?;
+        let mut obs = output::<f32>("obs", obs, &[n, k])?;
+        let mut rewards = output::<f64>("rewards", rewards, &[n])?;
+        let mut terminated = output::<bool>("terminated", terminated, &[n])?;
+        let mut truncated = output::<bool>("truncated", truncated, &[n])?;
+        let mut final_obs = output_if::<f32>("final_obs", final_obs, &[n, k])?;
+        let mut terms = output_if::<f64>("terms", terms, &[n, self.spec.terms.len()])?;
+        let mut cost = output_if::<f64>("cost", cost, &[n])?;
+        let mut signals = output_if::<f64>("signals", signals, &[n, self.spec.signals.len()])?;
+        let actions = held.actions(py)?;
+        let mut columns = Columns {
+            observations: values_mut(py, &mut obs)?,
+            rewards: values_mut(py, &mut rewards)?,
+            terminated: values_mut(py, &mut terminated)?,
+            truncated: values_mut(py, &mut truncated)?,
+            final_observations: values_mut_if(py, final_obs.as_mut())?,
+            terms: values_mut_if(py, terms.as_mut())?,
+            cost: values_mut_if(py, cost.as_mut())?,
+            signals: values_mut_if(py, signals.as_mut())?,
+        };
+        let summary = self.play(py, Class::Action, |engine| engine.step(actions, &mut columns))?;
+        Ok(summary.ended + summary.reset)
+    }
+
+    /// What every row shows now, `float32[n, obs_len]`; NaN for rows never reset.
+    fn observations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let mut values = vec![0.0; self.rows * self.obs_len];
+        self.with(py, |engine| engine.observe_into(&mut values))?;
+        PyArray1::from_vec(py, values).reshape([self.rows, self.obs_len])
+    }
+
+    /// What every row shows now in natural units, all signals, `float64[n, signals]`.
+    fn signals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let values = self.matrix(py, self.spec.signals.len(), AnyVecEnv::signals)?;
+        self.rows_matrix(py, values)
+    }
+
+    /// The dials as they stand in natural units, 0 for presses, `float64[n, dials]`.
+    fn dials<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let values = self.matrix(py, self.spec.dials.len(), AnyVecEnv::dials)?;
+        self.rows_matrix(py, values)
+    }
+
+    /// Natural values of scaled observations, `float32[m, obs_len]` to `float64[m, obs_len]`.
+    fn natural<'py>(
+        &self,
+        py: Python<'py>,
+        obs: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let rows = obs.len().unwrap_or_default();
+        let obs = input::<f32>("obs", obs, &[rows, self.obs_len])?;
+        let columns = self.spec.columns_of(self.view);
+        let scaled = obs.as_slice().map_err(|e| Class::Shape.err(py, e.to_string()))?;
+        let signal = |i: usize| &self.spec.signals[columns[i % columns.len()]];
+        let natural = scaled.iter().enumerate().map(|(i, &y)| signal(i).unscale(y)).collect();
+        PyArray1::from_vec(py, natural).reshape([rows, self.obs_len])
+    }
+
+    /// Where the rows stand, as columns: `seed`, `episode`, `minute`, `length_min`, `pending`,
+    /// `ended`, `is_seeded`.
+    fn row_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let info: Vec<_> =
+            self.with(py, |engine| Ok((0..self.rows).map(|i| engine.row(i)).collect()))?;
+        let dict = PyDict::new(py);
+        dict.set_item("seed", column(py, info.iter().map(|row| row.seed)))?;
+        dict.set_item("episode", column(py, info.iter().map(|row| row.episode)))?;
+        dict.set_item("minute", column(py, info.iter().map(|row| i64::from(row.minute))))?;
+        dict.set_item("length_min", column(py, info.iter().map(|row| i64::from(row.length_min))))?;
+        dict.set_item("pending", column(py, info.iter().map(|row| row.pending)))?;
+        dict.set_item("ended", column(py, info.iter().map(|row| row.ended)))?;
+        // Before its first reset a row has no length.
+        dict.set_item("is_seeded", column(py, info.iter().map(|row| row.length_min > 0)))?;
+        Ok(dict)
+    }
+
+    /// Rows whose episode ended in the last step, `bool[n]`.
+    fn ended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        self.with(py, |engine| Ok(PyArray1::from_slice(py, engine.ended())))
+    }
+
+    /// Rows that began an episode in the last call, `bool[n]`.
+    fn began<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        self.with(py, |engine| Ok(PyArray1::from_slice(py, engine.began())))
+    }
+
+    /// Sums over each row's last ended episode, or over the one that runs, as columns: `seed`,
+    /// `episode`, `return_usd`, `steps`, `minutes`, `budget_burned`, and each reward term.
+    #[pyo3(signature = (*, running=false))]
+    fn episode_stats<'py>(&self, py: Python<'py>, running: bool) -> PyResult<Bound<'py, PyDict>> {
+        let stats: Vec<EpisodeStats> = self.with(py, |engine| {
+            let of =
+                |row| if running { engine.running_stats(row) } else { engine.episode_stats(row) };
+            Ok((0..self.rows).map(of).collect())
+        })?;
+        let dict = PyDict::new(py);
+        dict.set_item("seed", column(py, stats.iter().map(|row| row.seed)))?;
+        dict.set_item("episode", column(py, stats.iter().map(|row| row.episode)))?;
+        dict.set_item("return_usd", column(py, stats.iter().map(|row| row.return_)))?;
+        dict.set_item("steps", column(py, stats.iter().map(|row| i64::from(row.steps))))?;
+        dict.set_item("minutes", column(py, stats.iter().map(|row| i64::from(row.minutes))))?;
+        dict.set_item("budget_burned", column(py, stats.iter().map(|row| row.cost)))?;
+        for (index, term) in self.spec.terms.iter().enumerate() {
+            dict.set_item(term.name, column(py, stats.iter().map(|row| row.terms[index])))?;
+        }
+        Ok(dict)
+    }
+
+    /// States of the rows named, each as bytes that fit any row of any environment of the same
+    /// scenario, split and decision interval.
+    fn save<'py>(&self, py: Python<'py>, rows: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let rows: Vec<usize> = plain("rows", rows, "a list of row numbers")?;
+        let states = self.with(py, |engine| {
+            rows.iter().map(|&row| engine.save(row)).collect::<Result<Vec<_>, _>>()
+        })?;
+        PyList::new(py, states.iter().map(|state| PyBytes::new(py, state)))
+    }
+
+    /// Puts states into the rows named, all or none.
+    fn load(
+        &self,
+        py: Python<'_>,
+        rows: &Bound<'_, PyAny>,
+        states: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let rows: Vec<usize> = plain("rows", rows, "a list of row numbers")?;
+        let items: Vec<Py<PyBytes>> = states.extract().map_err(|_| {
+            Class::State.err(py, "states: expected a list of bytes, as save() gives it")
+        })?;
+        let states: Vec<&[u8]> = items.iter().map(|state| state.as_bytes(py)).collect();
+        self.with(py, |engine| engine.load(&rows, &states))
+    }
+
+    /// Copies rows onto others, `source[k]` onto `target[k]`, all as they were before the call.
+    fn copy_rows(
+        &self,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        target: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let source: Vec<usize> = plain("source", source, "a list of row numbers")?;
+        let target: Vec<usize> = plain("target", target, "a list of row numbers")?;
+        self.with(py, |engine| engine.copy_rows(&source, &target))
+    }
+
+    /// What was drawn for a row's episode, truths included.
+    fn drawn(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<Vec<(String, f64)>> {
+        let row = self.check_row(py, row)?;
+        self.with(py, |engine| Ok(engine.drawn(row)))
+    }
+
+    /// Name of the scenario that a row plays; of a mixture, the one that was drawn.
+    fn scenario_of(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<String> {
+        let row = self.check_row(py, row)?;
+        self.with(py, |engine| Ok(engine.scenario_of(row).to_owned()))
+    }
+
+    /// Hash of everything that a row's future depends on.
+    fn digest(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let row = self.check_row(py, row)?;
+        self.with(py, |engine| Ok(engine.digest(row)))
+    }
+
+    /// Hash of what was drawn for a row's episode, apart from any state.
+    fn digest_drawn(&self, py: Python<'_>, row: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let row = self.check_row(py, row)?;
+        self.with(py, |engine| Ok(engine.digest_drawn(row)))
+    }
+
+    /// Frees the engine; every later call but this one raises.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        *self.guard(py)? = None;
+        Ok(())
+    }
+}
