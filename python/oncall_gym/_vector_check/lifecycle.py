@@ -16,7 +16,6 @@ from .trace import (
     describe,
     need,
     same,
-    take,
 )
 
 RULES = Rules()
@@ -32,10 +31,10 @@ def _copies(c: Context) -> None:
         twins["pickle"] = pickle.loads(pickle.dumps(c.env))
     except Exception as error:
         raise NotChecked(f"cannot be copied: {type(error).__name__}") from error
-    steps = [take(c.env, action) for action in actions[3:]]
+    steps = c.advance(c.env, actions[3:])
     for name, twin in twins.items():
-        for index, (action, step) in enumerate(zip(actions[3:], steps, strict=True)):
-            other = take(twin, action)
+        others = c.advance(twin, actions[3:])
+        for index, (step, other) in enumerate(zip(steps, others, strict=True)):
             need(
                 same(step.observation, other.observation) and same(step.rewards, other.rewards),
                 f"{name} in mid-episode: step {index + 1} of the copy differs from the original's",

@@ -131,14 +131,19 @@ class Context:
     def run(self, env: VectorEnv[Any, Any, Any], seed: Seed, actions: Iterable[Tree]) -> Trace:
         """Resets and steps. A disabled environment is reset by mask after each end."""
         observation, infos = reset(env, seed)
-        trace = Trace(copy.deepcopy(observation), copy.deepcopy(infos), [])
+        began = copy.deepcopy(observation), copy.deepcopy(infos)
+        return Trace(*began, self.advance(env, actions))
+
+    def advance(self, env: VectorEnv[Any, Any, Any], actions: Iterable[Tree]) -> list[Step]:
+        """Steps on from where it stands. A disabled environment is reset by mask after each end."""
         disabled = env.metadata.get("autoreset_mode") is AutoresetMode.DISABLED
+        steps = []
         for action in actions:
             step = take(env, action)
-            trace.steps.append(step)
+            steps.append(step)
             if disabled and step.ended.any():
                 env.reset(options={"reset_mask": step.ended.copy()})
-        return trace
+        return steps
 
     def short(self, env: VectorEnv[Any, Any, Any], seed: Seed) -> Trace:
         """A short trace with the common actions."""
