@@ -74,6 +74,21 @@ def test_the_table_of_keywords_is_that_of_the_constructor() -> None:
         assert shown in row
 
 
+def test_the_readme_has_the_same_tables() -> None:
+    readme = ROOT / "README.md"
+    if not readme.is_file():
+        pytest.skip("no README beside the tests")
+    rows = [line.split("|") for line in readme.read_text(encoding="utf-8").splitlines()]
+    known = {tuple(cell.strip() for cell in row[1:-1]) for row in rows if len(row) > 3}
+    text = inspect.cleandoc(OncallVectorEnv.__doc__ or "")
+    for heading in ("keyword", "key  "):
+        assert set(table(text, heading)) <= {cells[0].strip("`") for cells in known}
+    for line in text.splitlines():
+        cells = re.split(r"\s{2,}", line.strip())
+        if line.startswith("`") and len(cells) == 3:
+            assert any(row[:2] == tuple(cells[:2]) for row in known), cells
+
+
 def test_the_tables_of_infos_are_complete() -> None:
     seen: set[str] = set()
     for mode in ("next_step", "same_step", "disabled"):
