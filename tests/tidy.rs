@@ -24,10 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-weights", &["oncall-core", "oncall-env", "oncall-fleet", "oncall-heuristics"]),
     ("oncall-ppo", &["oncall-core", "oncall-env", "oncall-rollout", "oncall-weights", "oncall-eval"]),
     ("oncall-bench", &["oncall-core", "oncall-env"]),
-    (
-        "oncall-tests",
-        &["oncall-core", "oncall-fleet", "oncall-env", "oncall-eval", "oncall-heuristics"],
-    ),
+    ("oncall-tests", &["oncall-core", "oncall-fleet", "oncall-env"]),
 ];
 
 /// Third-party crates that only some rooms may use.
@@ -143,7 +140,9 @@ fn paths_in_documents_exist() {
 
 #[test]
 fn unsafe_code_stays_in_its_rooms() {
-    let rooms = ["crates/oncall-py/", "crates/oncall-vec/src/pool.rs", "crates/oncall-vec/tests/"];
+    // The worker pool, a counting allocator for a test, and the choice of code by the CPU's features.
+    let rooms =
+        ["crates/oncall-vec/src/pool.rs", "crates/oncall-vec/tests/", "agents/weights/src/network.rs"];
     let word = concat!("uns", "afe ");
     for file in files().iter().filter(|file| has_ext(file, &["rs"])) {
         let code = text(file);

@@ -1,0 +1,75 @@
+//! Rule-based policies of the fleet world: the bar that a learned agent has to pass.
+//!
+//! A [`Policy`] is a rule that an operator could follow: it reads the operator's dashboard in natural
+//! units and turns the dials. Every policy has a name, and a table of parameters with ranges
+//! ([`describe`]); `tune` searches the table on training seeds, and what it found is shipped in
+//! `tuned.json`.
+//!
+//! ```
+//! use oncall_heuristics::{PolicyKey, PolicySpec, build_for};
+//!
+//! let spec: PolicySpec = "hpa:target=0.5,min=6".parse()?;
+//! let mut policy = build_for(&spec, "spike")?;
+//! policy.reset(PolicyKey { seed: 7, episode: 0 });
+//! let signals = vec![0.0; oncall_fleet::signals::COUNT];
+//! let mut action = [f64::NAN; oncall_fleet::dials::index::COUNT];
+//! policy.act(&signals, &mut action);
+//! # Ok::<(), oncall_heuristics::PolicyError>(())
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`param`] | a parameter: name, unit, range |
+//! | [`spec`] | a policy by name with parameters, parsed and printed; errors |
+//! | [`registry`] | the list of all policies; building one |
+//! | [`tuned`] | the shipped parameters |
+//! | [`tune`] | the search |
+//! | `policies` | the short rules |
+//! | `runbook` | the reactive on-call rule |
+
+// The specification's numbers are exact, and tests compare what must be equal to the bit.
+#![cfg_attr(test, expect(clippy::float_cmp, reason = "equal to the bit is what is meant"))]
+
+mod board;
+pub mod param;
+mod policies;
+pub mod registry;
+mod runbook;
+pub mod spec;
+pub mod tune;
+pub mod tuned;
+
+pub use param::Param;
+pub use registry::{Description, build, build_for, describe, names};
+pub use spec::{PolicyError, PolicySpec};
+
+/// A rule that an operator could follow.
+///
+/// One value plays one row of a batch. Elapsed time is read from the dashboard (`shift_min`), so that
+/// a rule also works where an action is held over several minutes.
+pub trait Policy: Send {
+    /// Forgets everything: a new shift begins.
+    fn reset(&mut self, key: PolicyKey);
+
+    /// Decides the dials of the next minute.
+    ///
+    /// * `signals`: a full row in the order of `Spec.signals`, natural units, as [`oncall_core::World`]
+    ///   writes it; only columns of `View::Operator` are read.
+    /// * `action`: one number a dial in the order of `Spec.dials`, natural units inside the dial's
+    ///   range; NaN keeps, and 0 does not press.
+    ///
+    /// # Panics
+    ///
+    /// If a slice is shorter than its table.
+    fn act(&mut self, signals: &[f64], action: &mut [f64]);
+}
+
+/// Which shift a policy plays; a random policy draws from it, so that what it does depends neither on
+/// the batch nor on the other rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PolicyKey {
+    /// Seed of the row.
+    pub seed: u64,
+    /// Number of the episode.
+    pub episode: u64,
+}

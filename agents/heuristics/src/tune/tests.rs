@@ -1,0 +1,96 @@
+//! The search on hills whose top is known.
+
+use super::*;
+use crate::registry;
+
+fn start(text: &str) -> PolicySpec {
+    text.parse().unwrap()
+}
+
+/// Minus the squared distance from a known best, as a share of each range.
+fn hill(specs: &[PolicySpec]) -> Vec<f64> {
+    let target = |name: &str| if name == "min" { 17.0 } else { 0.42 };
+    specs
+        .iter()
+        .map(|spec| {
+            let distance = |(name, value): &(String, f64)| {
+                let param = &registry::describe(&spec.name).unwrap().params;
+                let param = param.iter().find(|param| param.name == *name).unwrap();
+                let d = param.to_unit(*value) - param.to_unit(target(name));
+                if ["min", "target"].contains(&name.as_str()) { d * d } else { 0.0 }
+            };
+            -spec.params.iter().map(distance).sum::<f64>()
+        })
+        .collect()
+}
+
+#[test]
+fn climbs_to_the_top_and_repeats_itself() {
+    let options = Search { rounds: 12, population: 30, ..Search::rule(5) };
+    let found = search(&start("hpa"), "", &[], &options, &mut hill).unwrap();
+    assert!(found.score > -1e-4, "{found:?}");
+    assert!(found.best.params.contains(&("min".to_owned(), 17.0)));
+    assert_eq!(found, search(&start("hpa"), "", &[], &options, &mut hill).unwrap());
+    assert!(found.history.is_sorted() && found.scored > 360);
+    assert!(found.scored <= options.candidates_max(found.best.params.len()));
+    found.best.check().unwrap();
+}
+
+#[test]
+fn only_the_free_parameters_move() {
+    let options = Search { rounds: 3, ..Search::rule(1) };
+    let mut seen = Vec::new();
+    let mut score = |specs: &[PolicySpec]| {
+        seen.extend_from_slice(specs);
+        hill(specs)
+    };
+    let found = search(&start("hpa:target=0.9"), "", &["min"], &options, &mut score).unwrap();
+    assert!(found.best.params.contains(&("target".to_owned(), 0.9)));
+    assert!(seen.len() > 100);
+    assert!(seen.iter().all(|spec| spec.params.contains(&("target".to_owned(), 0.9))));
+}
+
+#[test]
+fn scores_that_are_not_numbers_lose() {
+    let options = Search { rounds: 2, population: 8, ..Search::rule(1) };
+    let mut first = true;
+    let mut score = |specs: &[PolicySpec]| {
+        let start = std::mem::replace(&mut first, false);
+        specs.iter().map(|_| if start { -7.0 } else { f64::NAN }).collect()
+    };
+    let found = search(&start("hpa"), "", &[], &options, &mut score).unwrap();
+    assert_eq!(found.score, -7.0);
+    assert_eq!(found.best, registry::resolve(&start("hpa"), "").unwrap());
+}
+
+#[test]
+fn a_schedule_is_searched_too() {
+    let mut score = |specs: &[PolicySpec]| {
+        let of = |spec: &PolicySpec| {
+            let shed = |(name, value): &(String, f64)| {
+                if name.ends_with("shed_share") { (value - 0.3).abs() } else { 0.0 }
+            };
+            -spec.params.iter().map(shed).sum::<f64>()
+        };
+        specs.iter().map(of).collect::<Vec<f64>>()
+    };
+    let options = Search { rounds: 30, population: 40, ..Search::schedule(2) };
+    let start = start("open-loop");
+    let before = score(&[registry::resolve(&start, "").unwrap()])[0];
+    let found = search(&start, "", &[], &options, &mut score).unwrap();
+    assert!(found.score > 0.5 * before, "{} {before}", found.score);
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused() {
+    let mut score = |specs: &[PolicySpec]| vec![0.0; specs.len()];
+    let mut refused = |spec: &PolicySpec, free: &[&str], options: &Search| {
+        search(spec, "", free, options, &mut score).unwrap_err().to_string()
+    };
+    let rule = Search::rule(0);
+    assert!(refused(&start("hold"), &[], &rule).contains("`hold`"));
+    assert!(refused(&start("hpa"), &["mni"], &rule).contains("`mni` is not known"));
+    assert!(
+        refused(&start("hpa"), &[], &Search { population: 1, ..rule }).contains("1 candidates")
+    );
+}
