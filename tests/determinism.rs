@@ -91,7 +91,7 @@ fn a_restored_row_goes_on_to_the_bit_at_any_place_and_in_any_engine() {
     let mut columns = env.columns();
     let mut dice = Dice(11);
     let spec = env.spec().clone();
-    let mut play = |env: &mut AnyVecEnv, stops: &[i64]| {
+    let play = |env: &mut AnyVecEnv, stops: &[i64]| {
         let mut columns = env.columns();
         env.step(Actions::Stops64(stops), &mut columns.borrow()).unwrap();
     };

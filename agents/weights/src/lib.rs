@@ -1,1 +1,24 @@
-//! Trained policies: a reader of weights and a forward pass without libtorch.
+//! Trained policies without a machine-learning library: a reader of weights, a forward pass in plain
+//! Rust, and a [`Policy`](oncall_heuristics::Policy) that plays them.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | [`network`] | fully connected layers; the bits of a row do not depend on the batch |
+//! | [`math`] | `exp` and `tanh` in single precision, the same everywhere |
+//! | [`heads`] | the action's categorical distributions: sampling, the likeliest stop, log-probability |
+//! | [`file`](mod@file) | weights with their metadata, as safetensors |
+//! | [`policy`] | from the dashboard to the dials |
+//!
+//! **Determinism.** Every output is a sum over the inputs in their order, without fused
+//! multiply-adds. One row or four thousand, with or without AVX2: the same bits.
+
+pub mod file;
+pub mod heads;
+pub mod math;
+pub mod network;
+pub mod policy;
+
+pub use file::{Meta, Weights, WeightsError};
+pub use heads::Heads;
+pub use network::{Mlp, Scratch};
+pub use policy::{Mode, PpoPolicy};

@@ -1,0 +1,393 @@
+//! Roll-outs: many rows, played on threads with the plain forward pass.
+//!
+//! A worker owns neighbouring rows and plays them for a whole roll-out without a word to the others.
+//! What a row draws depends on the training's seed, the row and the step, so the number of workers
+//! changes nothing.
+
+use crate::config::Config;
+use crate::params::Networks;
+use anyhow::{Context, Result};
+use oncall_core::streams::{Purpose, mix, row_seed};
+use oncall_core::{EpisodeKey, Generator, Split};
+use oncall_env::{Actions, AnyVecEnv, Autoreset, Columns, EpisodeStats, Options, Scenario, Seeds};
+use oncall_rollout::{Affine, End, Part, Rollout, Shape};
+use oncall_weights::{Heads, Scratch};
+
+/// Before training, row `i` plays `7 i mod 240` minutes with nobody at the dials: else every roll-out
+/// would hold one phase of the shift.
+const STAGGER_MIN: usize = 240;
+const STAGGER_ROW_MIN: usize = 7;
+
+/// Keeps the actor's draws apart from the rows' own.
+const ACTOR: u64 = 0x6163_746f_72;
+
+/// Plays roll-outs.
+#[derive(Debug)]
+pub struct Collector {
+    workers: Vec<Worker>,
+    shape: Shape,
+}
+
+/// Some neighbouring rows.
+#[derive(Debug)]
+struct Worker {
+    env: AnyVecEnv,
+    heads: Heads,
+    keys: Vec<EpisodeKey>,
+    /// What the rows show now, as the networks take it.
+    observations: Vec<f32>,
+    inputs: Affine,
+    last_observations: Vec<f32>,
+    rewards: Vec<f64>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+    stops: Vec<i8>,
+    scratch: Scratch,
+    weights: Vec<f32>,
+}
+
+/// An episode that ended.
+pub type Episode = EpisodeStats;
+
+impl Collector {
+    /// Rows of a scenario's training episodes, shared among `threads` workers, each at its own minute.
+    pub fn new(scenario: &Scenario, config: &Config, seed: u64, threads: usize) -> Result<Self> {
+        let threads = threads.clamp(1, config.rows);
+        let counts = split(config.rows, threads);
+        let mut first = 0;
+        let mut workers = Vec::with_capacity(threads);
+        for count in counts {
+            workers.push(Worker::new(scenario, seed, first..first + count)?);
+            first += count;
+        }
+        let env = &workers[0].env;
+        let shape = Shape {
+            rows: config.rows,
+            steps: config.horizon,
+            observation: env.obs_len(),
+            heads: env.spec().dials.len(),
+        };
+        Ok(Self { workers, shape })
+    }
+
+    /// Size of a roll-out.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Changes how observations become inputs of the networks.
+    pub fn set_inputs(&mut self, inputs: &Affine) -> Result<()> {
+        self.workers.iter_mut().try_for_each(|worker| {
+            worker.inputs = inputs.clone();
+            worker.look()
+        })
+    }
+
+    /// Plays a roll-out that begins with the row's decision number `start`; gives the episodes that
+    /// ended, in the order of the rows.
+    pub fn collect(
+        &mut self,
+        networks: &Networks,
+        start: u64,
+        rollout: &mut Rollout,
+    ) -> Result<Vec<Episode>> {
+        let counts: Vec<usize> = self.workers.iter().map(|worker| worker.env.num_envs()).collect();
+        let mut jobs: Vec<_> = self.workers.iter_mut().zip(rollout.parts(&counts)).collect();
+        let (first, others) = jobs.split_at_mut(1);
+        let parts = std::thread::scope(|scope| {
+            let others: Vec<_> = others
+                .iter_mut()
+                .map(|(worker, part)| scope.spawn(move || worker.collect(networks, start, part)))
+                .collect();
+            let (worker, part) = &mut first[0];
+            let mut parts = vec![worker.collect(networks, start, part)];
+            for thread in others {
+                parts.push(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            parts
+        });
+        let mut episodes = Vec::new();
+        for part in parts {
+            // By row, then by step, whoever played it.
+            let mut part = part?;
+            part.sort_by_key(|(row, _)| *row);
+            episodes.extend(part.into_iter().map(|(_, episode)| episode));
+        }
+        Ok(episodes)
+    }
+
+    /// State of every row, as bytes.
+    pub fn save(&self) -> Result<Vec<Vec<u8>>> {
+        let rows = |worker: &Worker| {
+            (0..worker.env.num_envs()).map(|row| worker.env.save(row)).collect::<Vec<_>>()
+        };
+        self.workers.iter().flat_map(rows).map(|state| Ok(state?)).collect()
+    }
+
+    /// Goes on where [`Collector::save`] was called, with any number of threads.
+    pub fn load(&mut self, states: &[Vec<u8>]) -> Result<()> {
+        let mut states = states;
+        for worker in &mut self.workers {
+            let rows: Vec<usize> = (0..worker.env.num_envs()).collect();
+            let (own, rest) = states.split_at_checked(rows.len()).context("too few saved rows")?;
+            let own: Vec<&[u8]> = own.iter().map(Vec::as_slice).collect();
+            worker.env.load(&rows, &own)?;
+            worker.look()?;
+            states = rest;
+        }
+        Ok(())
+    }
+}
+
+/// As even parts as can be.
+fn split(rows: usize, parts: usize) -> Vec<usize> {
+    (0..parts).map(|part| rows * (part + 1) / parts - rows * part / parts).collect()
+}
+
+impl Worker {
+    fn new(scenario: &Scenario, seed: u64, rows: std::ops::Range<usize>) -> Result<Self> {
+        let options =
+            Options { autoreset: Autoreset::SameStep, split: Split::Train, ..Options::default() };
+        let mut env = AnyVecEnv::new(scenario.world.clone(), rows.len(), options)?;
+        let mut columns = env.columns();
+        let mask = match env.generator() {
+            Generator::Pcg => u64::MAX,
+            Generator::Mulberry32 => u64::from(u32::MAX),
+        };
+        let seeds: Vec<Option<u64>> =
+            rows.clone().map(|row| Some(row_seed(seed, row as u64) & mask)).collect();
+        env.reset(Seeds::Rows(&seeds), None, &mut columns.borrow_reset())?;
+        let dials = env.spec().dials.len();
+        let keep = vec![f64::NAN; rows.len() * dials];
+        for minute in (0..STAGGER_MIN).rev() {
+            env.step(Actions::Policy(&keep), &mut columns.borrow())?;
+            let begins = |row: usize| STAGGER_ROW_MIN * row % STAGGER_MIN == minute;
+            let mask: Vec<bool> = rows.clone().map(begins).collect();
+            env.reset(Seeds::Keep, Some(&mask), &mut columns.borrow_reset())?;
+        }
+        let key = |row: usize| {
+            EpisodeKey::new(mix(seed, ACTOR), row as u64, Split::Train, Generator::Pcg)
+        };
+        Ok(Self {
+            heads: Heads::of(env.spec()),
+            keys: rows.clone().map(key).collect(),
+            inputs: Affine::identity(env.obs_len()),
+            observations: columns.observations,
+            last_observations: columns.final_observations,
+            rewards: columns.rewards,
+            terminated: columns.terminated,
+            truncated: columns.truncated,
+            stops: vec![0; rows.len() * dials],
+            scratch: Scratch::default(),
+            weights: Vec::new(),
+            env,
+        })
+    }
+
+    /// Reads what the rows show.
+    fn look(&mut self) -> Result<()> {
+        self.env.observe_into(&mut self.observations)?;
+        self.inputs.apply(&mut self.observations);
+        Ok(())
+    }
+
+    /// Plays the part; gives the episodes that ended with the row that they were in.
+    fn collect(
+        &mut self,
+        networks: &Networks,
+        start: u64,
+        part: &mut Part<'_>,
+    ) -> Result<Vec<(usize, Episode)>> {
+        let mut ended = Ended::default();
+        for step in 0..part.shape.steps {
+            self.decide(networks, start + step as u64, step, part);
+            let mut columns = Columns {
+                observations: &mut self.observations,
+                rewards: &mut self.rewards,
+                terminated: &mut self.terminated,
+                truncated: &mut self.truncated,
+                final_observations: Some(&mut self.last_observations),
+                ..Columns::default()
+            };
+            self.env.step(Actions::Stops8(&self.stops), &mut columns)?;
+            self.inputs.apply(&mut self.observations);
+            self.record(step, part, &mut ended);
+        }
+        self.inputs.apply(&mut ended.observations);
+        self.appraise(networks, part, &ended);
+        Ok(ended.episodes)
+    }
+
+    /// One decision of every row.
+    fn decide(&mut self, networks: &Networks, number: u64, step: usize, part: &mut Part<'_>) {
+        let Shape { steps, observation, heads, .. } = part.shape;
+        let logits = networks.actor.forward(&self.observations, &mut self.scratch);
+        let stride = networks.actor.stride();
+        for (row, (logits, stops)) in
+            logits.chunks_exact(stride).zip(self.stops.chunks_exact_mut(heads)).enumerate()
+        {
+            let sample = row * steps + step;
+            let mut stream = self.keys[row].stream(Purpose::Policy, number);
+            part.log_probs[sample] =
+                self.heads.sample(logits, &mut stream, &mut self.weights, stops);
+            part.stops[sample * heads..][..heads].copy_from_slice(stops);
+            part.observations[sample * observation..][..observation]
+                .copy_from_slice(&self.observations[row * observation..][..observation]);
+        }
+    }
+
+    /// What a step came to.
+    fn record(&self, step: usize, part: &mut Part<'_>, ended: &mut Ended) {
+        let Shape { steps, observation, .. } = part.shape;
+        for row in 0..self.rewards.len() {
+            let sample = row * steps + step;
+            part.rewards[sample] = self.rewards[row];
+            part.ends[sample] = End::new(self.terminated[row], self.truncated[row]);
+            if part.ends[sample].is_end() {
+                let last = &self.last_observations[row * observation..][..observation];
+                ended.observations.extend_from_slice(last);
+                ended.samples.push(sample);
+                ended.episodes.push((row, self.env.episode_stats(row)));
+            }
+        }
+    }
+
+    /// The critic's values of what was seen, and of what each step led to.
+    fn appraise(&mut self, networks: &Networks, part: &mut Part<'_>, ended: &Ended) {
+        let Shape { steps, observation, .. } = part.shape;
+        let (critic, stride) = (&networks.critic, networks.critic.stride());
+        // Row by row, so that the layers stay in the cache.
+        let seen = part.observations.chunks_exact(steps * observation);
+        for (seen, values) in seen.zip(part.values.chunks_exact_mut(steps)) {
+            let found = critic.forward(seen, &mut self.scratch).iter().step_by(stride);
+            values.iter_mut().zip(found).for_each(|(value, &found)| *value = found);
+        }
+        let now = critic.forward(&self.observations, &mut self.scratch).iter().step_by(stride);
+        for ((now, values), next) in
+            now.zip(part.values.chunks_exact(steps)).zip(part.next_values.chunks_exact_mut(steps))
+        {
+            next[..steps - 1].copy_from_slice(&values[1..]);
+            next[steps - 1] = *now;
+        }
+        let last = critic.forward(&ended.observations, &mut self.scratch).iter().step_by(stride);
+        for (&sample, &value) in ended.samples.iter().zip(last) {
+            part.next_values[sample] = value;
+        }
+    }
+}
+
+/// Episodes that ended in a part, in the order of the steps.
+#[derive(Default)]
+struct Ended {
+    samples: Vec<usize>,
+    observations: Vec<f32>,
+    episodes: Vec<(usize, Episode)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Layout;
+    use std::collections::BTreeSet;
+
+    const SMALL: (usize, usize) = (12, 50);
+
+    fn setting() -> (Scenario, Config, Networks) {
+        let scenario = oncall_env::shipped("spike").unwrap();
+        let config = Config { rows: SMALL.0, horizon: SMALL.1, minibatch: 60, ..Config::default() };
+        let spec = scenario.world.spec();
+        let inputs = spec.columns_of(oncall_core::View::Operator).len();
+        let layout = Layout::new(inputs, 16, Heads::of(spec).logits());
+        let networks = layout.networks(&layout.start(spec, 5));
+        (scenario, config, networks)
+    }
+
+    fn play(collector: &mut Collector, networks: &Networks, from: u64, times: u64) -> Vec<Rollout> {
+        let mut all = Vec::new();
+        for time in from..from + times {
+            let mut rollout = Rollout::new(collector.shape());
+            collector.collect(networks, time * SMALL.1 as u64, &mut rollout).unwrap();
+            all.push(rollout);
+        }
+        all
+    }
+
+    #[test]
+    fn threads_change_nothing() {
+        let (scenario, config, networks) = setting();
+        let with = |threads| {
+            let mut collector = Collector::new(&scenario, &config, 9, threads).unwrap();
+            let rollouts = play(&mut collector, &networks, 0, 5);
+            (rollouts, collector.save().unwrap())
+        };
+        let alone = with(1);
+        assert_eq!(alone, with(2));
+        assert_eq!(alone, with(5));
+        assert_eq!(alone, with(99));
+    }
+
+    #[test]
+    fn a_saved_collector_goes_on() {
+        let (scenario, config, networks) = setting();
+        let mut collector = Collector::new(&scenario, &config, 9, 1).unwrap();
+        play(&mut collector, &networks, 0, 3);
+        let saved = collector.save().unwrap();
+        let known = play(&mut collector, &networks, 3, 3);
+        let mut other = Collector::new(&scenario, &config, 1, 2).unwrap();
+        // Draws follow from the seed, so that must be the same.
+        let mut fresh = Collector::new(&scenario, &config, 9, 2).unwrap();
+        fresh.load(&saved).unwrap();
+        assert_eq!(play(&mut fresh, &networks, 3, 3), known);
+        other.load(&saved).unwrap();
+        assert_ne!(play(&mut other, &networks, 3, 3), known);
+        assert!(fresh.load(&saved[..5]).is_err());
+    }
+
+    /// Values, next values and rewards against the definition, with episodes ending in between.
+    #[test]
+    fn values_belong_to_their_observations() {
+        let (scenario, config, networks) = setting();
+        let mut collector = Collector::new(&scenario, &config, 2, 2).unwrap();
+        let mut scratch = Scratch::default();
+        let mut value = |observation: &[f32]| networks.critic.forward(observation, &mut scratch)[0];
+        let width = collector.shape().observation;
+        let (mut ends, mut episodes) = (0, 0);
+        for time in 0..6 {
+            let mut rollout = Rollout::new(collector.shape());
+            episodes +=
+                collector.collect(&networks, time * SMALL.1 as u64, &mut rollout).unwrap().len();
+            let observation = |sample: usize| &rollout.observations[sample * width..][..width];
+            for sample in 0..rollout.shape.len() {
+                assert_eq!(rollout.values[sample], value(observation(sample)));
+                assert!(rollout.log_probs[sample] < 0.0 && rollout.rewards[sample] <= 0.0);
+                if (sample + 1) % SMALL.1 == 0 {
+                    continue;
+                }
+                let next = value(observation(sample + 1));
+                if rollout.ends[sample].is_end() {
+                    // The last observation of one shift is not the first of the next.
+                    assert_ne!(rollout.next_values[sample], next);
+                    ends += 1;
+                } else {
+                    assert_eq!(rollout.next_values[sample], next);
+                }
+            }
+        }
+        assert!(ends >= 10 && episodes >= ends, "{ends} {episodes}");
+    }
+
+    #[test]
+    fn rows_are_spread_over_the_shift() {
+        let (scenario, config, _) = setting();
+        let collector = Collector::new(&scenario, &config, 9, 3).unwrap();
+        let minutes: BTreeSet<u32> = collector
+            .workers
+            .iter()
+            .flat_map(|worker| (0..worker.env.num_envs()).map(|row| worker.env.row(row).minute))
+            .collect();
+        assert_eq!(
+            minutes.into_iter().collect::<Vec<_>>(),
+            (0..12).map(|row| 7 * row).collect::<Vec<_>>()
+        );
+    }
+}

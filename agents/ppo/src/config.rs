@@ -1,0 +1,148 @@
+//! Hyper-parameters.
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+
+/// Everything that a training's result depends on, apart from the scenario, the seed and the length.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, clap::Args)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Environments that play side by side.
+    #[arg(long, default_value_t = 512)]
+    pub rows: usize,
+    /// Decisions of each environment between two updates.
+    #[arg(long, default_value_t = 64)]
+    pub horizon: usize,
+    /// Width of the two hidden layers, of the actor and of the critic.
+    #[arg(long, default_value_t = 64)]
+    pub hidden: usize,
+    /// Passes over a roll-out. Samples are cheap here: more than one costs more than it brings.
+    #[arg(long, default_value_t = 1)]
+    pub epochs: usize,
+    /// Samples of one step of the optimiser.
+    #[arg(long, default_value_t = 2048)]
+    pub minibatch: usize,
+    /// Parts of a minibatch, each on one thread. Part of the result: sums are rounded in this order.
+    #[arg(long, default_value_t = 2)]
+    pub shards: usize,
+    /// Learning rate at the start; it falls linearly to zero at the end.
+    #[arg(long, default_value_t = 5e-3)]
+    pub learning_rate: f64,
+    /// How much a step later counts.
+    #[arg(long, default_value_t = 0.99)]
+    pub gamma: f64,
+    /// How far advantages trust rewards rather than the critic.
+    #[arg(long, default_value_t = 0.95)]
+    pub lambda: f64,
+    /// How far an update may move a decision's probability, as a share, before it counts no more.
+    #[arg(long, default_value_t = 0.2)]
+    pub clip: f64,
+    /// Weight of the entropy, summed over the dials, in the loss.
+    #[arg(long, default_value_t = 1e-3)]
+    pub entropy_weight: f64,
+    /// Weight of the critic's squared error in the loss.
+    #[arg(long, default_value_t = 0.5)]
+    pub value_weight: f64,
+    /// Largest norm of a gradient; a longer one is shortened to it.
+    #[arg(long, default_value_t = 0.5)]
+    pub gradient_norm_max: f64,
+    /// Added to the optimiser's denominator.
+    #[arg(long, default_value_t = 1e-5)]
+    pub adam_epsilon: f64,
+    /// Largest size of a scaled reward.
+    #[arg(long, default_value_t = 10.0)]
+    pub reward_clip: f64,
+    /// Roll-outs of the untrained policy before the first update. Mean and spread of what they show
+    /// standardise the observations from then on; with 0, observations are taken as they are.
+    #[arg(long, default_value_t = 4)]
+    pub warm_up: u64,
+    /// Count the value of the last observation at the end of a shift, as if work went on. Without it
+    /// the end is the end, which is what the score counts, and the observation says when it comes.
+    #[arg(long)]
+    pub bootstrap_end: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        use clap::{Args, FromArgMatches};
+        let matches = Self::augment_args(clap::Command::new("config").no_binary_name(true))
+            .get_matches_from(std::iter::empty::<&str>());
+        Self::from_arg_matches(&matches).expect("every hyper-parameter has a default")
+    }
+}
+
+impl Config {
+    /// Checks every value, with its name.
+    pub fn check(&self) -> Result<()> {
+        let counts = [
+            ("rows", self.rows, 1 << 20),
+            ("horizon", self.horizon, 1 << 20),
+            ("hidden", self.hidden, 4096),
+            ("epochs", self.epochs, 100),
+            ("minibatch", self.minibatch, 1 << 24),
+            ("shards", self.shards, 64),
+        ];
+        for (name, value, max) in counts {
+            if !(1..=max).contains(&value) {
+                bail!("{name} = {value}: expected 1..={max}");
+            }
+        }
+        let numbers = [
+            ("learning_rate", self.learning_rate, 1.0),
+            ("gamma", self.gamma, 1.0),
+            ("lambda", self.lambda, 1.0),
+            ("clip", self.clip, 1.0),
+            ("entropy_weight", self.entropy_weight, 10.0),
+            ("value_weight", self.value_weight, 100.0),
+            ("gradient_norm_max", self.gradient_norm_max, 1e6),
+            ("adam_epsilon", self.adam_epsilon, 1.0),
+            ("reward_clip", self.reward_clip, 1e9),
+        ];
+        for (name, value, max) in numbers {
+            if !(0.0..=max).contains(&value) {
+                bail!("{name} = {value}: expected 0..={max}");
+            }
+        }
+        let samples = self.samples();
+        if !samples.is_multiple_of(self.minibatch) || !self.minibatch.is_multiple_of(self.shards) {
+            bail!(
+                "minibatch = {}: expected a divisor of rows * horizon = {samples} that {} shards divide",
+                self.minibatch,
+                self.shards
+            );
+        }
+        Ok(())
+    }
+
+    /// Samples of a roll-out.
+    pub fn samples(&self) -> usize {
+        self.rows * self.horizon
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_survive_json() {
+        let config = Config::default();
+        config.check().unwrap();
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), config);
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        let error = |change: &dyn Fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        assert_eq!(error(&|c| c.rows = 0), "rows = 0: expected 1..=1048576");
+        assert_eq!(error(&|c| c.gamma = 1.5), "gamma = 1.5: expected 0..=1");
+        assert_eq!(error(&|c| c.clip = f64::NAN), "clip = NaN: expected 0..=1");
+        assert!(error(&|c| c.minibatch = 3000).starts_with("minibatch = 3000: expected a divisor"));
+        assert!(error(&|c| c.shards = 3).contains("that 3 shards divide"));
+    }
+}

@@ -1,0 +1,107 @@
+//! Mean return of a policy on training episodes that were not trained on.
+
+use anyhow::Result;
+use oncall_core::Split;
+use oncall_core::streams::Purpose;
+use oncall_core::{EpisodeKey, Generator};
+use oncall_env::{Actions, AnyVecEnv, Autoreset, Options, Scenario, Seeds};
+use oncall_weights::{Heads, Mlp, Mode, Scratch};
+
+/// Seed of the episodes. Rows of a training draw theirs from `row_seed(seed, row)`, those of an
+/// evaluation from `row_seed(EVALUATION_SEED, row)`, the same mornings as
+/// `oncall eval --split train --seed 4242`.
+pub const EVALUATION_SEED: u64 = 4242;
+
+/// Returns of `episodes` shifts, each its own row. The held-out test episodes are not touched.
+pub fn returns(
+    scenario: &Scenario,
+    actor: &Mlp,
+    mode: Mode,
+    episodes: usize,
+    threads: usize,
+) -> Result<Vec<f64>> {
+    let options = Options {
+        autoreset: Autoreset::Disabled,
+        split: Split::Train,
+        threads,
+        ..Options::default()
+    };
+    let mut env = AnyVecEnv::new(scenario.world.clone(), episodes, options)?;
+    let heads = Heads::of(env.spec());
+    let dials = heads.count();
+    let mut columns = env.columns();
+    env.reset(Seeds::Root(EVALUATION_SEED), None, &mut columns.borrow_reset())?;
+    let mut stops = vec![0_i8; episodes * dials];
+    let (mut scratch, mut weights) = (Scratch::default(), Vec::new());
+    let mut returns = vec![None; episodes];
+    let mut decision = 0;
+    while returns.contains(&None) {
+        let logits = actor.forward(&columns.observations, &mut scratch);
+        let rows = logits.chunks_exact(actor.stride()).zip(stops.chunks_exact_mut(dials));
+        for (row, (logits, stops)) in rows.enumerate() {
+            match mode {
+                Mode::Greedy => heads.greedy(logits, stops),
+                Mode::Sample => {
+                    let seed = env.row(row).seed;
+                    let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
+                    let mut stream = key.stream(Purpose::Policy, decision);
+                    heads.sample(logits, &mut stream, &mut weights, stops);
+                }
+            }
+        }
+        env.step(Actions::Stops8(&stops), &mut columns.borrow())?;
+        decision += 1;
+        let ended = env.ended().to_vec();
+        for row in (0..episodes).filter(|&row| ended[row]) {
+            returns[row].get_or_insert(env.episode_stats(row).return_);
+        }
+        // Shifts of a mixture differ in length: a row that is done plays on, unseen.
+        if ended.contains(&true) && returns.contains(&None) {
+            env.reset(Seeds::Keep, Some(&ended), &mut columns.borrow_reset())?;
+        }
+    }
+    Ok(returns.into_iter().flatten().collect())
+}
+
+/// Mean and its standard error.
+pub fn mean_and_error(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|x| (x - mean) * (x - mean)).sum();
+    (mean, (squares / (count - 1.0).max(1.0) / count).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Layout;
+    use oncall_core::View;
+    use oncall_eval::{Plan, run_policy};
+
+    /// A network that always keeps is `hold`, which `oncall eval` can play too.
+    #[test]
+    fn episodes_are_those_of_oncall_eval() {
+        for name in ["spike", "mixed"] {
+            let scenario = oncall_env::shipped(name).unwrap();
+            let spec = scenario.world.spec();
+            let inputs = spec.columns_of(View::Operator).len();
+            let layout = Layout::new(inputs, 8, Heads::of(spec).logits());
+            let networks = layout.networks(&layout.start(spec, 1));
+            let found = returns(&scenario, &networks.actor, Mode::Greedy, 20, 2).unwrap();
+            let plan =
+                Plan { episodes: 20, split: Split::Train, seed: EVALUATION_SEED, threads: 1 };
+            let hold = "hold".parse().unwrap();
+            let known = run_policy(&scenario, &hold, plan, &|_| ()).unwrap();
+            let known: Vec<f64> = known.iter().map(|episode| episode.return_).collect();
+            assert_eq!(found, known);
+            let sampled = returns(&scenario, &networks.actor, Mode::Sample, 20, 1).unwrap();
+            assert!(sampled.iter().zip(&known).all(|(sampled, hold)| sampled != hold));
+        }
+    }
+
+    #[test]
+    fn errors_of_means() {
+        assert_eq!(mean_and_error(&[1.0, 3.0]), (2.0, 1.0));
+        assert_eq!(mean_and_error(&[5.0]), (5.0, 0.0));
+    }
+}

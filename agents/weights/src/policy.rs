@@ -1,0 +1,238 @@
+//! A trained policy as a rule: from the dashboard to the dials.
+
+use crate::file::{Weights, WeightsError};
+use crate::heads::Heads;
+use crate::network::Scratch;
+use oncall_core::streams::Purpose;
+use oncall_core::{Dial, EpisodeKey, Generator, Scaler, Spec, Split, View};
+use oncall_heuristics::{Policy, PolicyKey};
+use std::sync::Arc;
+
+/// How a choice is taken from the distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// The likeliest choice of each dial.
+    #[default]
+    Greedy,
+    /// Drawn, from a stream that follows from the episode and the number of the decision.
+    Sample,
+}
+
+/// A trained policy that plays one row.
+#[derive(Debug, Clone)]
+pub struct PpoPolicy {
+    weights: Arc<Weights>,
+    heads: Heads,
+    dials: Vec<Dial>,
+    /// Where each input stands in a row of signals, and how it is scaled.
+    columns: Vec<(usize, Scaler)>,
+    mode: Mode,
+    key: EpisodeKey,
+    decisions: u64,
+    observation: Vec<f32>,
+    stops: Vec<i8>,
+    memory: Vec<f32>,
+    scratch: Scratch,
+}
+
+impl PpoPolicy {
+    /// A policy for the world of `spec`, which must be the one that the weights were checked against.
+    pub fn new(weights: Arc<Weights>, spec: &Spec, mode: Mode) -> Result<Self, WeightsError> {
+        weights.check_spec(spec)?;
+        let view = View::from_name(&weights.meta().view).unwrap_or(View::Operator);
+        let columns: Vec<(usize, Scaler)> = spec
+            .columns_of(view)
+            .into_iter()
+            .map(|index| (index, spec.signals[index].scaler()))
+            .collect();
+        Ok(Self {
+            heads: Heads::of(spec),
+            dials: spec.dials.clone(),
+            observation: vec![0.0; columns.len()],
+            columns,
+            mode,
+            key: EpisodeKey::default(),
+            decisions: 0,
+            stops: vec![0; spec.dials.len()],
+            memory: Vec::new(),
+            scratch: Scratch::default(),
+            weights,
+        })
+    }
+
+    /// What they were trained on, and how well they do.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+}
+
+impl Policy for PpoPolicy {
+    fn reset(&mut self, key: PolicyKey) {
+        // The purpose keeps this stream apart from the world's, so the split does not matter.
+        self.key = EpisodeKey::new(key.seed, key.episode, Split::Train, Generator::Pcg);
+        self.decisions = 0;
+    }
+
+    fn act(&mut self, signals: &[f64], action: &mut [f64]) {
+        for ((index, scaler), out) in self.columns.iter().zip(&mut self.observation) {
+            *out = scaler.apply(signals[*index]);
+        }
+        let logits = self.weights.actor().forward(&self.observation, &mut self.scratch);
+        match self.mode {
+            Mode::Greedy => self.heads.greedy(logits, &mut self.stops),
+            Mode::Sample => {
+                let mut stream = self.key.stream(Purpose::Policy, self.decisions);
+                self.heads.sample(logits, &mut stream, &mut self.memory, &mut self.stops);
+            }
+        }
+        self.decisions += 1;
+        for ((dial, &stop), out) in self.dials.iter().zip(&self.stops).zip(action) {
+            *out = dial.from_stop(stop as usize).unwrap_or(f64::NAN);
+        }
+    }
+}
+
+/// A small network of the fleet's sizes, for the tests of this crate.
+#[cfg(test)]
+pub(crate) mod testing {
+    use crate::file::{FORMAT, Meta, Tensor};
+    use oncall_core::streams::{EpisodeKey, Generator, Purpose, Split};
+    use oncall_core::{Spec, View};
+
+    pub(crate) fn spec() -> Spec {
+        oncall_env::shipped("spike").unwrap().world.spec().clone()
+    }
+
+    pub(crate) fn meta() -> Meta {
+        let scenario = oncall_env::shipped("spike").unwrap();
+        Meta {
+            format: FORMAT,
+            world: "fleet".to_owned(),
+            spec_hash: format!("{:016x}", spec().hash()),
+            scenario: scenario.name,
+            scenario_hash: format!("{:016x}", scenario.hash),
+            view: "operator".to_owned(),
+            decision_interval_min: 1,
+            seed: 1,
+            steps: 0,
+            evaluation: None,
+        }
+    }
+
+    /// `[inputs, 16, 51]` and `[inputs, 16, 1]`.
+    pub(crate) fn tensors(seed: u64) -> Vec<Tensor> {
+        let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
+        let mut stream = key.stream(Purpose::Policy, 0);
+        let inputs = spec().columns_of(View::Operator).len();
+        let mut tensors = Vec::new();
+        for (network, outputs) in [("actor", 51), ("critic", 1)] {
+            for (layer, (inputs, outputs)) in [(inputs, 16), (16, outputs)].into_iter().enumerate()
+            {
+                for (kind, shape) in [("weight", vec![outputs, inputs]), ("bias", vec![outputs])] {
+                    let len = shape.iter().product();
+                    let values = (0..len).map(|_| (2.0 * stream.uniform() - 1.0) as f32).collect();
+                    tensors.push(Tensor {
+                        name: format!("{network}.{layer}.{kind}"),
+                        shape,
+                        values,
+                    });
+                }
+            }
+        }
+        tensors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{meta, spec, tensors};
+    use super::*;
+    use oncall_env::{Actions, AnyVecEnv, Autoreset, Options, Seeds};
+
+    fn policy(mode: Mode) -> PpoPolicy {
+        let weights = Weights::new(meta(), tensors(7), &spec()).unwrap();
+        PpoPolicy::new(Arc::new(weights), &spec(), mode).unwrap()
+    }
+
+    fn env(rows: usize) -> AnyVecEnv {
+        let world = oncall_env::shipped("spike").unwrap().world;
+        let options = Options { autoreset: Autoreset::Disabled, ..Options::default() };
+        AnyVecEnv::new(world, rows, options).unwrap()
+    }
+
+    /// A whole shift: row by row through the policy, and as one batch on the engine's observations.
+    #[test]
+    fn rows_play_as_the_batch_does() {
+        for mode in [Mode::Greedy, Mode::Sample] {
+            let rows = 5;
+            let (mut alone, mut batch) = (env(rows), env(rows));
+            let (mut out, mut other) = (alone.columns(), batch.columns());
+            alone.reset(Seeds::Root(3), None, &mut out.borrow_reset()).unwrap();
+            batch.reset(Seeds::Root(3), None, &mut other.borrow_reset()).unwrap();
+            let mut policies = vec![policy(mode); rows];
+            for (row, policy) in policies.iter_mut().enumerate() {
+                policy.reset(PolicyKey { seed: row as u64, episode: 1 });
+            }
+            let (heads, weights) = (Heads::of(&spec()), policies[0].weights.clone());
+            let (mut actions, mut stops) = (vec![0.0; rows * 8], vec![0_i8; rows * 8]);
+            let (mut scratch, mut memory) = (Scratch::default(), Vec::new());
+            for minute in 0..240 {
+                let width = out.signals.len() / rows;
+                let signals = out.signals.chunks_exact(width);
+                for ((policy, signals), action) in
+                    policies.iter_mut().zip(signals).zip(actions.chunks_exact_mut(8))
+                {
+                    policy.act(signals, action);
+                }
+                let logits = weights.actor().forward(&other.observations, &mut scratch);
+                let logits = logits.chunks_exact(weights.actor().stride());
+                for (row, (logits, stops)) in logits.zip(stops.chunks_exact_mut(8)).enumerate() {
+                    let key = EpisodeKey::new(row as u64, 1, Split::Train, Generator::Pcg);
+                    let mut stream = key.stream(Purpose::Policy, minute);
+                    match mode {
+                        Mode::Greedy => heads.greedy(logits, stops),
+                        Mode::Sample => {
+                            heads.sample(logits, &mut stream, &mut memory, stops);
+                        }
+                    }
+                }
+                alone.step(Actions::Policy(&actions), &mut out.borrow()).unwrap();
+                batch.step(Actions::Stops8(&stops), &mut other.borrow()).unwrap();
+                for row in 0..rows {
+                    assert_eq!(alone.digest(row), batch.digest(row), "minute {minute} row {row}");
+                }
+            }
+            assert!(out.truncated.iter().all(|&over| over));
+        }
+    }
+
+    #[test]
+    fn draws_follow_from_the_episode_and_the_decision() {
+        let signals: Vec<f64> = spec().signals.iter().map(|signal| signal.high / 3.0).collect();
+        let play = |key: PolicyKey| {
+            let mut policy = policy(Mode::Sample);
+            policy.act(&signals, &mut [0.0; 8]);
+            policy.reset(key);
+            let mut played = Vec::new();
+            for _ in 0..20 {
+                let mut action = [0.0; 8];
+                policy.act(&signals, &mut action);
+                played.extend(action.map(f64::to_bits));
+            }
+            played
+        };
+        let key = PolicyKey { seed: 4, episode: 2 };
+        assert_eq!(play(key), play(key));
+        assert_ne!(play(key), play(PolicyKey { episode: 3, ..key }));
+        assert_ne!(play(key)[..8], play(key)[8..16]);
+    }
+
+    #[test]
+    fn another_world_is_refused() {
+        let mut other = spec();
+        other.world = "discovery";
+        let weights = Arc::new(Weights::new(meta(), tensors(7), &spec()).unwrap());
+        let error = PpoPolicy::new(weights, &other, Mode::Greedy).unwrap_err().to_string();
+        assert!(error.contains("expected discovery"), "{error}");
+    }
+}
