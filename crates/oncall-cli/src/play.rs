@@ -95,6 +95,11 @@ pub(crate) struct Shift {
 }
 
 impl Shift {
+    /// The seed that replays it.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Begins a shift. Refuses seeds and lengths that the engine refuses.
     pub(crate) fn begin(scenario: &Scenario, which: Which) -> anyhow::Result<Self> {
         let options = Options {

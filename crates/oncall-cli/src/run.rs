@@ -1,6 +1,7 @@
 //! `oncall run`: one episode as CSV, and its summary.
 //!
-//! The CSV has a column `minute` (from 0), then the readouts by name in the order of the `Spec`, the
+//! The CSV has a column `seed`, the same in every row, so that a file says which shift it is, a column
+//! `minute` (from 0), then the readouts by name in the order of the `Spec`, the
 //! reward's terms, and `reward`; one row is a minute as it was played. Numbers are written so that
 //! they read back as the same bits.
 //!
@@ -18,7 +19,8 @@ use anyhow::{Context as _, anyhow, ensure};
 use oncall_core::Spec;
 use oncall_env::Scenario;
 use serde_json::{Map, Value, json};
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Plays an episode.
@@ -82,14 +84,14 @@ fn write_csv(
     let mut out = create(path)?;
     let columns: Vec<usize> = (0..spec.signals.len()).filter(|&i| spec.signals[i].column).collect();
     let names = columns.iter().map(|&i| spec.signals[i].name);
-    let names = ["minute"].into_iter().chain(names).chain(spec.terms.iter().map(|term| term.name));
+    let names = ["seed", "minute"].into_iter().chain(names).chain(spec.terms.iter().map(|term| term.name));
     let head: Vec<&str> = names.chain(["reward"]).collect();
     let cannot = || format!("cannot write {}", path.display());
     writeln!(out, "{}", head.join(",")).with_context(cannot)?;
-    let mut line = String::new();
+    let (mut line, seed) = (String::new(), shift.seed());
     let ending = shift.play(driver, |minute| {
         line.clear();
-        line.push_str(&minute.index.to_string());
+        let _ = write!(line, "{seed},{}", minute.index);
         let seen = columns.iter().map(|&i| minute.signals[i]);
         for value in seen.chain(minute.terms.iter().copied()).chain([minute.reward]) {
             line.push(',');
