@@ -39,37 +39,7 @@ pub mod spec;
 pub mod tune;
 pub mod tuned;
 
+pub use oncall_core::{Policy, PolicyKey};
 pub use param::Param;
 pub use registry::{Description, build, build_for, describe, names};
 pub use spec::{PolicyError, PolicySpec};
-
-/// A rule that an operator could follow.
-///
-/// One value plays one row of a batch. Elapsed time is read from the dashboard (`shift_min`), so that
-/// a rule also works where an action is held over several minutes.
-pub trait Policy: Send {
-    /// Forgets everything: a new shift begins.
-    fn reset(&mut self, key: PolicyKey);
-
-    /// Decides the dials of the next minute.
-    ///
-    /// * `signals`: a full row in the order of `Spec.signals`, natural units, as [`oncall_core::World`]
-    ///   writes it; only columns of `View::Operator` are read.
-    /// * `action`: one number a dial in the order of `Spec.dials`, natural units inside the dial's
-    ///   range; NaN keeps, and 0 does not press.
-    ///
-    /// # Panics
-    ///
-    /// If a slice is shorter than its table.
-    fn act(&mut self, signals: &[f64], action: &mut [f64]);
-}
-
-/// Which shift a policy plays; a random policy draws from it, so that what it does depends neither on
-/// the batch nor on the other rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PolicyKey {
-    /// Seed of the row.
-    pub seed: u64,
-    /// Number of the episode.
-    pub episode: u64,
-}

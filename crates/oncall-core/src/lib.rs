@@ -19,12 +19,14 @@
 pub mod digest;
 pub mod draw;
 pub mod math;
+pub mod policy;
 pub mod spec;
 pub mod streams;
 pub mod world;
 
 pub use digest::{Digest, fnv1a};
 pub use draw::{Dist, Sampled};
+pub use policy::{Policy, PolicyKey};
 pub use spec::{Dial, DialKind, Scale, Scaler, Signal, Spec, Term, View};
 pub use streams::{EpisodeKey, Generator, Split, Stream};
 pub use world::{LoadError, Words, World};
