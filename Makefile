@@ -63,16 +63,16 @@ lint-rust: ## rustfmt and clippy, warnings are errors
 
 .PHONY: lint-py
 lint-py: py ## ruff, mypy and the stub against the extension
-	$(VENV)/bin/ruff check python tests
-	$(VENV)/bin/ruff format --check python tests
+	$(VENV)/bin/ruff check python tests benches scripts
+	$(VENV)/bin/ruff format --check python tests benches scripts
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m mypy.stubtest oncall_gym._native
 
 .PHONY: fmt
 fmt: $(VENV)/.ready ## Format everything
 	cargo fmt --all
-	$(VENV)/bin/ruff format python tests
-	$(VENV)/bin/ruff check --fix python tests
+	$(VENV)/bin/ruff format python tests benches scripts
+	$(VENV)/bin/ruff check --fix python tests benches scripts
 
 .PHONY: schema
 schema: ## Rewrite the JSON Schema of scenario files
