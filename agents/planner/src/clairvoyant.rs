@@ -3,10 +3,12 @@
 use crate::episode::Schedule;
 use crate::error::PlannerError;
 use crate::search::{Search, Task, plan};
+use crate::seeds;
 use oncall_core::streams::row_seed;
 use oncall_core::{EpisodeKey, Generator, Split, World};
 use oncall_env::{AnyWorld, Scenario};
-use oncall_heuristics::PolicyKey;
+use oncall_fleet::FleetWorld;
+use oncall_heuristics::{Policy, PolicyKey};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A planned episode.
@@ -120,12 +122,26 @@ pub fn plan_episodes(
 /// `oncall run SCENARIO --seed SEED` plays.
 pub fn plan_row(scenario: &Scenario, seed: u64, split: Split, search: Search) -> Planned {
     let AnyWorld::Fleet(world) = &scenario.world;
+    let (key, policy_key) = keys(world, seed, split);
+    plan(&Task { world, scenario: &scenario.name, key, policy_key }, search)
+}
+
+/// What a policy gets on the episode that [`plan_row`] plans, dollars.
+pub fn play_row(scenario: &Scenario, seed: u64, split: Split, policy: &mut dyn Policy) -> f64 {
+    let AnyWorld::Fleet(world) = &scenario.world;
+    let (key, policy_key) = keys(world, seed, split);
+    let mut opening = world.new_block();
+    world.reset(&mut opening, 0, key);
+    policy.reset(policy_key);
+    seeds::play(world, &opening, policy).1
+}
+
+/// The keys of a row's first episode, its seed cut as the engine cuts it.
+fn keys(world: &FleetWorld, seed: u64, split: Split) -> (EpisodeKey, PolicyKey) {
     let generator = world.generator();
     let seed = match generator {
         Generator::Pcg => seed,
         Generator::Mulberry32 => seed & u64::from(u32::MAX),
     };
-    let key = EpisodeKey::new(seed, 0, split, generator);
-    let policy_key = PolicyKey { seed, episode: 0 };
-    plan(&Task { world, scenario: &scenario.name, key, policy_key }, search)
+    (EpisodeKey::new(seed, 0, split, generator), PolicyKey { seed, episode: 0 })
 }

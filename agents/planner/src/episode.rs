@@ -58,19 +58,6 @@ impl<'a> Episode<'a> {
         Self { params, opening, demand_rps, length_min, played_min: Cell::new(length_min as u64) }
     }
 
-    /// A shift from a state on; `demand_rps` starts at the state's minute.
-    pub(crate) fn from_state(params: &'a Params, opening: &Lane, demand_rps: &[f64]) -> Self {
-        let mut by_minute = vec![0.0; opening.minute as usize];
-        by_minute.extend_from_slice(demand_rps);
-        Self {
-            params,
-            opening: *opening,
-            demand_rps: by_minute,
-            length_min: demand_rps.len(),
-            played_min: Cell::new(0),
-        }
-    }
-
     /// Plays one minute.
     #[inline]
     pub(crate) fn play(&self, lane: &mut Lane, action: &Action) -> Bill {

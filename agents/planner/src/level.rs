@@ -74,13 +74,15 @@ impl Level {
 
 /// Directions in (shed, log TTL), each beside its reverse. The last ones go along the edge of saturation,
 /// whose slope depends on how much the cache answers already.
-const DIRECTIONS: [(f64, f64); 10] = [
+const DIRECTIONS: [(f64, f64); 12] = [
     (-1.0, 0.0),
     (1.0, 0.0),
     (0.0, -2.0),
     (0.0, 2.0),
     (-1.0, 2.0),
     (1.0, -2.0),
+    (-0.6, 2.0),
+    (0.6, -2.0),
     (-0.3, 2.0),
     (0.3, -2.0),
     (-0.08, 2.0),

@@ -15,7 +15,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use clairvoyant::{Batch, EPISODES_MAX, Planned, plan_batch, plan_episodes, plan_row};
+pub use clairvoyant::{
+    Batch, EPISODES_MAX, Planned, plan_batch, plan_episodes, plan_row, play_row,
+};
 pub use episode::Schedule;
 pub use error::PlannerError;
 pub use reference::{

@@ -3,7 +3,7 @@
 //! Stages follow each other in an order that does not depend on the budget, and each one ends with the
 //! best schedule so far: a larger budget only adds stages, so it never makes a plan worse.
 
-use crate::episode::{Episode, Schedule, Trace};
+use crate::episode::{Episode, Trace};
 use crate::local::{Local, order_after_the_bill};
 use crate::seeds::{self, Seed};
 use crate::solve::solve;
@@ -53,6 +53,7 @@ struct Run<'e, 'p> {
 /// What a search comes to.
 pub(crate) struct Found {
     /// The best schedule with the floor alone, and the one in which the autoscaler orders as well.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test holds it against brute force"))]
     pub(crate) exact: Trace,
     best: Trace,
     relaxed_usd: f64,

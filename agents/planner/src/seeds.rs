@@ -49,7 +49,7 @@ fn settle(spec: &Spec, action: &mut [f64]) {
 }
 
 /// Plays a policy; the schedule says every dial in every minute.
-fn play(world: &FleetWorld, opening: &Lane, policy: &mut dyn Policy) -> (Schedule, f64) {
+pub(crate) fn play(world: &FleetWorld, opening: &Lane, policy: &mut dyn Policy) -> (Schedule, f64) {
     let mut lane = *opening;
     let mut row = [0.0; signals::COUNT];
     let mut return_ = 0.0;

@@ -2,8 +2,8 @@
 
 use crate::clairvoyant::{Batch, Planned, plan_batch, plan_episodes, plan_row};
 use crate::episode::{Episode, Schedule, Trace};
-use crate::search::{Search, Task, find};
 use crate::presses;
+use crate::search::{Search, Task, find};
 use crate::seeds::{self, Seed};
 use oncall_core::streams::row_seed;
 use oncall_core::{EpisodeKey, Split, World};
@@ -122,7 +122,9 @@ fn presses_are_no_worse_than_any_two() {
     for first in 0..16 {
         for second in first..16 {
             let mut schedule = planned.schedule.clone();
-            schedule.iter_mut().for_each(|action| action[index::WARM_UP] = 0.0);
+            for action in &mut schedule {
+                action[index::WARM_UP] = 0.0;
+            }
             let mut trace = Trace::new(&episode, schedule);
             presses::toggle(&episode, &mut trace, index::WARM_UP, first);
             if second > first {

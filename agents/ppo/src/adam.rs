@@ -44,7 +44,9 @@ pub fn clip_norm(gradient: &mut [f32], max: f64) -> f64 {
     let norm = gradient.iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>().sqrt();
     if norm > max {
         let factor = (max / norm) as f32;
-        gradient.iter_mut().for_each(|g| *g *= factor);
+        for g in gradient.iter_mut() {
+            *g *= factor;
+        }
     }
     norm
 }

@@ -5,7 +5,9 @@
 //! changes nothing.
 
 use crate::config::Config;
+use crate::hindsight::Hindsight;
 use crate::params::Networks;
+use crate::teacher::Teachers;
 use anyhow::{Context, Result};
 use oncall_core::streams::{Purpose, mix, row_seed};
 use oncall_core::{EpisodeKey, Generator, Split};
@@ -19,7 +21,7 @@ const STAGGER_MIN: usize = 240;
 const STAGGER_ROW_MIN: usize = 7;
 
 /// Keeps the actor's draws apart from the rows' own.
-const ACTOR: u64 = 0x6163_746f_72;
+const ACTOR: u64 = 0x0061_6374_6f72;
 
 /// Plays roll-outs.
 #[derive(Debug)]
@@ -34,14 +36,20 @@ struct Worker {
     env: AnyVecEnv,
     heads: Heads,
     keys: Vec<EpisodeKey>,
+    /// Who decides instead of the actor, as long as there is one.
+    teachers: Option<Teachers>,
     /// What the rows show now, as the networks take it.
     observations: Vec<f32>,
     inputs: Affine,
+    /// What the critic is told of the rows' episodes.
+    contexts: Vec<f32>,
+    hindsight: Hindsight,
     last_observations: Vec<f32>,
     rewards: Vec<f64>,
     terminated: Vec<bool>,
     truncated: Vec<bool>,
     stops: Vec<i8>,
+    actions: Vec<f64>,
     scratch: Scratch,
     weights: Vec<f32>,
 }
@@ -54,10 +62,12 @@ impl Collector {
     pub fn new(scenario: &Scenario, config: &Config, seed: u64, threads: usize) -> Result<Self> {
         let threads = threads.clamp(1, config.rows);
         let counts = split(config.rows, threads);
+        let hindsight =
+            if config.plain_critic { Hindsight::none() } else { Hindsight::new(scenario, seed)? };
         let mut first = 0;
         let mut workers = Vec::with_capacity(threads);
         for count in counts {
-            workers.push(Worker::new(scenario, seed, first..first + count)?);
+            workers.push(Worker::new(scenario, &hindsight, seed, first..first + count)?);
             first += count;
         }
         let env = &workers[0].env;
@@ -65,6 +75,7 @@ impl Collector {
             rows: config.rows,
             steps: config.horizon,
             observation: env.obs_len(),
+            context: hindsight.width(),
             heads: env.spec().dials.len(),
         };
         Ok(Self { workers, shape })
@@ -81,6 +92,15 @@ impl Collector {
             worker.inputs = inputs.clone();
             worker.look()
         })
+    }
+
+    /// Lets a rule decide from now on, or the actor again.
+    pub fn set_teacher(&mut self, rule: Option<&str>, scenario: &str) -> Result<()> {
+        for worker in &mut self.workers {
+            worker.teachers =
+                rule.map(|rule| Teachers::new(rule, scenario, &worker.env)).transpose()?;
+        }
+        Ok(())
     }
 
     /// Plays a roll-out that begins with the row's decision number `start`; gives the episodes that
@@ -145,7 +165,12 @@ fn split(rows: usize, parts: usize) -> Vec<usize> {
 }
 
 impl Worker {
-    fn new(scenario: &Scenario, seed: u64, rows: std::ops::Range<usize>) -> Result<Self> {
+    fn new(
+        scenario: &Scenario,
+        hindsight: &Hindsight,
+        seed: u64,
+        rows: std::ops::Range<usize>,
+    ) -> Result<Self> {
         let options =
             Options { autoreset: Autoreset::SameStep, split: Split::Train, ..Options::default() };
         let mut env = AnyVecEnv::new(scenario.world.clone(), rows.len(), options)?;
@@ -168,27 +193,42 @@ impl Worker {
         let key = |row: usize| {
             EpisodeKey::new(mix(seed, ACTOR), row as u64, Split::Train, Generator::Pcg)
         };
-        Ok(Self {
+        let mut worker = Self {
             heads: Heads::of(env.spec()),
+            teachers: None,
             keys: rows.clone().map(key).collect(),
             inputs: Affine::identity(env.obs_len()),
+            contexts: vec![0.0; rows.len() * hindsight.width()],
+            hindsight: hindsight.clone(),
             observations: columns.observations,
             last_observations: columns.final_observations,
             rewards: columns.rewards,
             terminated: columns.terminated,
             truncated: columns.truncated,
             stops: vec![0; rows.len() * dials],
+            actions: vec![0.0; rows.len() * dials],
             scratch: Scratch::default(),
             weights: Vec::new(),
             env,
-        })
+        };
+        worker.look()?;
+        Ok(worker)
     }
 
     /// Reads what the rows show.
     fn look(&mut self) -> Result<()> {
         self.env.observe_into(&mut self.observations)?;
         self.inputs.apply(&mut self.observations);
+        self.tell(|_| true);
         Ok(())
+    }
+
+    /// Tells the critic what was drawn for the episodes of some rows.
+    fn tell(&mut self, is_new: impl Fn(usize) -> bool) {
+        let width = self.hindsight.width();
+        for row in (0..self.env.num_envs()).filter(|&row| is_new(row)) {
+            self.hindsight.write(&self.env, row, &mut self.contexts[row * width..][..width]);
+        }
     }
 
     /// Plays the part; gives the episodes that ended with the row that they were in.
@@ -200,7 +240,7 @@ impl Worker {
     ) -> Result<Vec<(usize, Episode)>> {
         let mut ended = Ended::default();
         for step in 0..part.shape.steps {
-            self.decide(networks, start + step as u64, step, part);
+            self.decide(networks, start + step as u64, step, part)?;
             let mut columns = Columns {
                 observations: &mut self.observations,
                 rewards: &mut self.rewards,
@@ -209,9 +249,11 @@ impl Worker {
                 final_observations: Some(&mut self.last_observations),
                 ..Columns::default()
             };
-            self.env.step(Actions::Stops8(&self.stops), &mut columns)?;
+            self.env.step(Actions::Policy(&self.actions), &mut columns)?;
             self.inputs.apply(&mut self.observations);
             self.record(step, part, &mut ended);
+            let began = self.env.began().to_vec();
+            self.tell(|row| began[row]);
         }
         self.inputs.apply(&mut ended.observations);
         self.appraise(networks, part, &ended);
@@ -219,26 +261,40 @@ impl Worker {
     }
 
     /// One decision of every row.
-    fn decide(&mut self, networks: &Networks, number: u64, step: usize, part: &mut Part<'_>) {
-        let Shape { steps, observation, heads, .. } = part.shape;
+    fn decide(
+        &mut self,
+        networks: &Networks,
+        number: u64,
+        step: usize,
+        part: &mut Part<'_>,
+    ) -> Result<()> {
+        let Shape { steps, observation, context, heads, .. } = part.shape;
         let logits = networks.actor.forward(&self.observations, &mut self.scratch);
         let stride = networks.actor.stride();
         for (row, (logits, stops)) in
             logits.chunks_exact(stride).zip(self.stops.chunks_exact_mut(heads)).enumerate()
         {
             let sample = row * steps + step;
-            let mut stream = self.keys[row].stream(Purpose::Policy, number);
-            part.log_probs[sample] =
-                self.heads.sample(logits, &mut stream, &mut self.weights, stops);
+            part.log_probs[sample] = if let Some(teachers) = &mut self.teachers {
+                teachers.decide(&self.env, row, &self.heads, stops)?;
+                self.heads.log_prob(logits, &mut self.weights, stops)
+            } else {
+                let mut stream = self.keys[row].stream(Purpose::Policy, number);
+                self.heads.sample(logits, &mut stream, &mut self.weights, stops)
+            };
             part.stops[sample * heads..][..heads].copy_from_slice(stops);
+            self.heads.decode(stops, &mut self.actions[row * heads..][..heads]);
             part.observations[sample * observation..][..observation]
                 .copy_from_slice(&self.observations[row * observation..][..observation]);
+            part.contexts[sample * context..][..context]
+                .copy_from_slice(&self.contexts[row * context..][..context]);
         }
+        Ok(())
     }
 
     /// What a step came to.
     fn record(&self, step: usize, part: &mut Part<'_>, ended: &mut Ended) {
-        let Shape { steps, observation, .. } = part.shape;
+        let Shape { steps, observation, context, .. } = part.shape;
         for row in 0..self.rewards.len() {
             let sample = row * steps + step;
             part.rewards[sample] = self.rewards[row];
@@ -246,6 +302,7 @@ impl Worker {
             if part.ends[sample].is_end() {
                 let last = &self.last_observations[row * observation..][..observation];
                 ended.observations.extend_from_slice(last);
+                ended.contexts.extend_from_slice(&self.contexts[row * context..][..context]);
                 ended.samples.push(sample);
                 ended.episodes.push((row, self.env.episode_stats(row)));
             }
@@ -254,23 +311,34 @@ impl Worker {
 
     /// The critic's values of what was seen, and of what each step led to.
     fn appraise(&mut self, networks: &Networks, part: &mut Part<'_>, ended: &Ended) {
-        let Shape { steps, observation, .. } = part.shape;
+        let Shape { steps, observation, context, .. } = part.shape;
         let (critic, stride) = (&networks.critic, networks.critic.stride());
-        // Row by row, so that the layers stay in the cache.
-        let seen = part.observations.chunks_exact(steps * observation);
-        for (seen, values) in seen.zip(part.values.chunks_exact_mut(steps)) {
-            let found = critic.forward(seen, &mut self.scratch).iter().step_by(stride);
+        let scratch = &mut self.scratch;
+        let mut told = Vec::new();
+        let mut appraise = |seen: &[f32], contexts: &[f32], values: &mut [f32]| {
+            told.clear();
+            for row in 0..values.len() {
+                told.extend_from_slice(&seen[row * observation..][..observation]);
+                told.extend_from_slice(&contexts[row * context..][..context]);
+            }
+            let found = critic.forward(&told, scratch).iter().step_by(stride);
             values.iter_mut().zip(found).for_each(|(value, &found)| *value = found);
+        };
+        // Row by row, so that the layers stay in the cache.
+        for (row, values) in part.values.chunks_exact_mut(steps).enumerate() {
+            let (seen, contexts) = (row * steps * observation, row * steps * context);
+            appraise(&part.observations[seen..], &part.contexts[contexts..], values);
         }
-        let now = critic.forward(&self.observations, &mut self.scratch).iter().step_by(stride);
-        for ((now, values), next) in
-            now.zip(part.values.chunks_exact(steps)).zip(part.next_values.chunks_exact_mut(steps))
-        {
+        let mut now = vec![0.0; part.shape.rows];
+        appraise(&self.observations, &self.contexts, &mut now);
+        let rows = part.values.chunks_exact(steps).zip(part.next_values.chunks_exact_mut(steps));
+        for (now, (values, next)) in now.iter().zip(rows) {
             next[..steps - 1].copy_from_slice(&values[1..]);
             next[steps - 1] = *now;
         }
-        let last = critic.forward(&ended.observations, &mut self.scratch).iter().step_by(stride);
-        for (&sample, &value) in ended.samples.iter().zip(last) {
+        let mut last = vec![0.0; ended.samples.len()];
+        appraise(&ended.observations, &ended.contexts, &mut last);
+        for (&sample, &value) in ended.samples.iter().zip(&last) {
             part.next_values[sample] = value;
         }
     }
@@ -281,6 +349,7 @@ impl Worker {
 struct Ended {
     samples: Vec<usize>,
     observations: Vec<f32>,
+    contexts: Vec<f32>,
     episodes: Vec<(usize, Episode)>,
 }
 
@@ -297,7 +366,7 @@ mod tests {
         let config = Config { rows: SMALL.0, horizon: SMALL.1, minibatch: 60, ..Config::default() };
         let spec = scenario.world.spec();
         let inputs = spec.columns_of(oncall_core::View::Operator).len();
-        let layout = Layout::new(inputs, 16, Heads::of(spec).logits());
+        let layout = Layout::new((inputs, 3), 16, Heads::of(spec).logits());
         let networks = layout.networks(&layout.start(spec, 5));
         (scenario, config, networks)
     }
@@ -349,21 +418,24 @@ mod tests {
         let (scenario, config, networks) = setting();
         let mut collector = Collector::new(&scenario, &config, 2, 2).unwrap();
         let mut scratch = Scratch::default();
-        let mut value = |observation: &[f32]| networks.critic.forward(observation, &mut scratch)[0];
+        let mut value = |told: &[f32]| networks.critic.forward(told, &mut scratch)[0];
         let width = collector.shape().observation;
         let (mut ends, mut episodes) = (0, 0);
         for time in 0..6 {
             let mut rollout = Rollout::new(collector.shape());
             episodes +=
                 collector.collect(&networks, time * SMALL.1 as u64, &mut rollout).unwrap().len();
-            let observation = |sample: usize| &rollout.observations[sample * width..][..width];
+            let observation = |sample: usize| {
+                let seen = &rollout.observations[sample * width..][..width];
+                [seen, &rollout.contexts[sample * 3..][..3]].concat()
+            };
             for sample in 0..rollout.shape.len() {
-                assert_eq!(rollout.values[sample], value(observation(sample)));
+                assert_eq!(rollout.values[sample], value(&observation(sample)));
                 assert!(rollout.log_probs[sample] < 0.0 && rollout.rewards[sample] <= 0.0);
                 if (sample + 1) % SMALL.1 == 0 {
                     continue;
                 }
-                let next = value(observation(sample + 1));
+                let next = value(&observation(sample + 1));
                 if rollout.ends[sample].is_end() {
                     // The last observation of one shift is not the first of the next.
                     assert_ne!(rollout.next_values[sample], next);

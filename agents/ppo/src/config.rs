@@ -16,8 +16,8 @@ pub struct Config {
     /// Width of the two hidden layers, of the actor and of the critic.
     #[arg(long, default_value_t = 64)]
     pub hidden: usize,
-    /// Passes over a roll-out. Samples are cheap here: more than one costs more than it brings.
-    #[arg(long, default_value_t = 1)]
+    /// Passes over a roll-out.
+    #[arg(long, default_value_t = 2)]
     pub epochs: usize,
     /// Samples of one step of the optimiser.
     #[arg(long, default_value_t = 2048)]
@@ -37,8 +37,9 @@ pub struct Config {
     /// How far an update may move a decision's probability, as a share, before it counts no more.
     #[arg(long, default_value_t = 0.2)]
     pub clip: f64,
-    /// Weight of the entropy, summed over the dials, in the loss.
-    #[arg(long, default_value_t = 1e-3)]
+    /// Weight of the entropy, summed over the dials, in the loss at the start; it falls linearly to
+    /// zero at the end, so that the policy makes up its mind.
+    #[arg(long, default_value_t = 1e-2)]
     pub entropy_weight: f64,
     /// Weight of the critic's squared error in the loss.
     #[arg(long, default_value_t = 0.5)]
@@ -56,6 +57,19 @@ pub struct Config {
     /// standardise the observations from then on; with 0, observations are taken as they are.
     #[arg(long, default_value_t = 4)]
     pub warm_up: u64,
+    /// A rule to learn from before anything else, as `oncall eval` takes it: `runbook`, for example.
+    #[arg(long)]
+    pub teacher: Option<String>,
+    /// Updates that repeat the teacher's decisions. There is no checkpoint before they are over.
+    #[arg(long, default_value_t = 60)]
+    pub teacher_updates: u64,
+    /// Learning rate while the teacher's decisions are repeated.
+    #[arg(long, default_value_t = 5e-3)]
+    pub teacher_learning_rate: f64,
+    /// Do not tell the critic what was drawn for the episode (when the surge comes, for example). The
+    /// actor is never told.
+    #[arg(long)]
+    pub plain_critic: bool,
     /// Count the value of the last observation at the end of a shift, as if work went on. Without it
     /// the end is the end, which is what the score counts, and the observation says when it comes.
     #[arg(long)]
@@ -89,6 +103,7 @@ impl Config {
         }
         let numbers = [
             ("learning_rate", self.learning_rate, 1.0),
+            ("teacher_learning_rate", self.teacher_learning_rate, 1.0),
             ("gamma", self.gamma, 1.0),
             ("lambda", self.lambda, 1.0),
             ("clip", self.clip, 1.0),
@@ -112,6 +127,11 @@ impl Config {
             );
         }
         Ok(())
+    }
+
+    /// Updates that follow a teacher.
+    pub fn taught(&self) -> u64 {
+        if self.teacher.is_some() { self.teacher_updates } else { 0 }
     }
 
     /// Samples of a roll-out.

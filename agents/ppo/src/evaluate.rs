@@ -31,7 +31,7 @@ pub fn returns(
     let dials = heads.count();
     let mut columns = env.columns();
     env.reset(Seeds::Root(EVALUATION_SEED), None, &mut columns.borrow_reset())?;
-    let mut stops = vec![0_i8; episodes * dials];
+    let (mut stops, mut actions) = (vec![0_i8; episodes * dials], vec![0.0; episodes * dials]);
     let (mut scratch, mut weights) = (Scratch::default(), Vec::new());
     let mut returns = vec![None; episodes];
     let mut decision = 0;
@@ -40,7 +40,7 @@ pub fn returns(
         let rows = logits.chunks_exact(actor.stride()).zip(stops.chunks_exact_mut(dials));
         for (row, (logits, stops)) in rows.enumerate() {
             match mode {
-                Mode::Greedy => heads.greedy(logits, stops),
+                Mode::Greedy => heads.greedy(logits, &mut weights, stops),
                 Mode::Sample => {
                     let seed = env.row(row).seed;
                     let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
@@ -49,7 +49,10 @@ pub fn returns(
                 }
             }
         }
-        env.step(Actions::Stops8(&stops), &mut columns.borrow())?;
+        for (stops, dials) in stops.chunks_exact(dials).zip(actions.chunks_exact_mut(dials)) {
+            heads.decode(stops, dials);
+        }
+        env.step(Actions::Policy(&actions), &mut columns.borrow())?;
         decision += 1;
         let ended = env.ended().to_vec();
         for row in (0..episodes).filter(|&row| ended[row]) {
@@ -85,7 +88,7 @@ mod tests {
             let scenario = oncall_env::shipped(name).unwrap();
             let spec = scenario.world.spec();
             let inputs = spec.columns_of(View::Operator).len();
-            let layout = Layout::new(inputs, 8, Heads::of(spec).logits());
+            let layout = Layout::new((inputs, 0), 8, Heads::of(spec).logits());
             let networks = layout.networks(&layout.start(spec, 1));
             let found = returns(&scenario, &networks.actor, Mode::Greedy, 20, 2).unwrap();
             let plan =

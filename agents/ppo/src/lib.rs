@@ -5,6 +5,8 @@
 //! | [`config`] | every hyper-parameter, with what it does |
 //! | [`params`] | the networks as one flat row of numbers, and where they start |
 //! | [`collect`] | roll-outs: rows played on threads with the plain forward pass |
+//! | [`hindsight`] | what was drawn for an episode, for the critic alone |
+//! | [`teacher`] | a rule to start from |
 //! | [`adam`] | the optimiser |
 //! | [`checkpoint`] | everything that a training needs to go on, in one file |
 //! | [`evaluate`](mod@evaluate) | mean return of a policy on fresh training episodes |
@@ -25,8 +27,10 @@ pub mod checkpoint;
 pub mod collect;
 pub mod config;
 pub mod evaluate;
+pub mod hindsight;
 pub mod log;
 pub mod params;
+pub mod teacher;
 #[cfg(feature = "torch")]
 pub mod train;
 #[cfg(feature = "torch")]

@@ -93,8 +93,12 @@ fn run(args: Train) -> Result<()> {
     if let Some(found) = &weights.meta().evaluation {
         let score = found.score.map_or(String::new(), |score| format!(", score {score:.1}"));
         println!(
-            "return {:.2} +- {:.2} usd{score} ({} training episodes, seed {})",
-            found.return_usd, found.return_se_usd, found.episodes, found.seed
+            "return {:.2} +- {:.2} usd{score} ({:?}, {} training episodes, seed {})",
+            found.return_usd,
+            found.return_se_usd,
+            weights.meta().mode,
+            found.episodes,
+            found.seed
         );
     }
     Ok(())

@@ -1,8 +1,9 @@
 //! The networks as one flat row of numbers.
 
 use oncall_core::draw::normal_pair;
+use oncall_core::math::ln;
 use oncall_core::streams::Purpose;
-use oncall_core::{EpisodeKey, Generator, Spec, Split, Stream};
+use oncall_core::{Dial, DialKind, EpisodeKey, Generator, Spec, Split, Stream};
 use oncall_rollout::Affine;
 use oncall_weights::file::Tensor;
 use oncall_weights::{Heads, Mlp};
@@ -56,9 +57,12 @@ pub struct Networks {
 
 impl Layout {
     /// Two networks of two hidden layers that share nothing: the critic's errors would swamp the actor.
-    pub fn new(inputs: usize, hidden: usize, logits: usize) -> Self {
+    /// The critic takes `context` numbers after the inputs of both.
+    pub fn new((inputs, context): (usize, usize), hidden: usize, logits: usize) -> Self {
         let (mut arrays, mut len) = (Vec::new(), 0);
-        for (network, outputs) in [("actor", logits), ("critic", 1)] {
+        for (network, inputs, outputs) in
+            [("actor", inputs, logits), ("critic", inputs + context, 1)]
+        {
             let sizes = [inputs, hidden, hidden, outputs];
             for (layer, size) in sizes.windows(2).enumerate() {
                 for (kind, shape) in [("weight", vec![size[1], size[0]]), ("bias", vec![size[1]])] {
@@ -106,7 +110,7 @@ impl Layout {
             } else if is_last && is_actor {
                 let mut rest = out;
                 for (dial, &size) in spec.dials.iter().zip(Heads::of(spec).sizes()) {
-                    rest[0] = dial.initial_logit() as f32;
+                    rest[0] = keep_logit(dial, size) as f32;
                     rest = &mut rest[size..];
                 }
             }
@@ -131,37 +135,42 @@ impl Layout {
         Networks { actor: network(actor), critic: network(critic) }
     }
 
-    /// Parameters that do with plain observations what `params` do with standardised ones: the
-    /// shift and the factors go into the first layers.
+    /// Parameters whose actor does with plain observations what that of `params` does with standardised
+    /// ones: the shift and the factors go into its first layer. The critic stays as it is.
     pub fn folded(&self, params: &[f32], inputs: &Affine) -> Vec<f32> {
         let mut folded = params.to_vec();
-        for first in [0, 2 * DEPTH] {
-            let (weight, bias) = (&self.arrays[first], &self.arrays[first + 1]);
-            let width = weight.shape[1];
-            for output in 0..weight.shape[0] {
-                let row = &mut folded[weight.start + output * width..][..width];
-                // In double precision, since the shifts add up to a difference of like numbers.
-                let mut shift = 0.0;
-                for ((w, &mean), &factor) in row.iter_mut().zip(&inputs.mean).zip(&inputs.factor) {
-                    shift += f64::from(*w) * f64::from(factor) * f64::from(mean);
-                    *w *= factor;
-                }
-                let bias = &mut folded[bias.start + output];
-                *bias = (f64::from(*bias) - shift) as f32;
+        let (weight, bias) = (&self.arrays[0], &self.arrays[1]);
+        let width = weight.shape[1];
+        for output in 0..weight.shape[0] {
+            let row = &mut folded[weight.start + output * width..][..width];
+            // In double precision, since the shifts add up to a difference of like numbers.
+            let mut shift = 0.0;
+            for ((w, &mean), &factor) in row.iter_mut().zip(&inputs.mean).zip(&inputs.factor) {
+                shift += f64::from(*w) * f64::from(factor) * f64::from(mean);
+                *w *= factor;
             }
+            let bias = &mut folded[bias.start + output];
+            *bias = (f64::from(*bias) - shift) as f32;
         }
         folded
     }
 
-    /// The arrays of a row of parameters, for a file.
+    /// The actor's arrays, for a file: the critic is of use to the training only.
     pub fn tensors(&self, params: &[f32]) -> Vec<Tensor> {
         let tensor = |array: &Array| Tensor {
             name: array.name.clone(),
             shape: array.shape.clone(),
             values: params[array.start..][..array.len()].to_vec(),
         };
-        self.arrays.iter().map(tensor).collect()
+        self.arrays[..2 * DEPTH].iter().map(tensor).collect()
     }
+}
+
+/// Logit of a head's first choice against zero for the others: as `Spec` asks of untrained policies,
+/// it keeps with 90 % and presses with 5 %.
+fn keep_logit(dial: &Dial, choices: usize) -> f64 {
+    let share = if dial.kind == DialKind::Press { 0.95 } else { 0.90 };
+    ln(share / (1.0 - share) * (choices - 1) as f64)
 }
 
 /// Fills a matrix whose rows (or columns, where these are fewer) are orthogonal, each of length `gain`.
@@ -180,7 +189,9 @@ fn orthogonal(stream: &mut Stream, (rows, columns): (usize, usize), gain: f64, o
         }
         let norm = dot(&vector, &vector).sqrt();
         if norm > 1e-6 {
-            vector.iter_mut().for_each(|x| *x /= norm);
+            for x in &mut vector {
+                *x /= norm;
+            }
             vectors.push(vector);
         }
     }
@@ -199,7 +210,7 @@ mod tests {
 
     fn layout() -> (Spec, Layout) {
         let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
-        let layout = Layout::new(20, 32, Heads::of(&spec).logits());
+        let layout = Layout::new((20, 4), 32, Heads::of(&spec).logits());
         (spec, layout)
     }
 
@@ -212,7 +223,7 @@ mod tests {
             end += array.len();
         }
         assert_eq!(end, layout.len());
-        assert_eq!(layout.len(), 2 * (20 * 32 + 32 + 32 * 32 + 32) + 33 * 51 + 33);
+        assert_eq!(layout.len(), 2 * (20 * 32 + 32 + 32 * 32 + 32) + 33 * 78 + 4 * 32 + 33);
         let names: Vec<&str> = layout.arrays().iter().map(|array| array.name.as_str()).collect();
         assert_eq!(
             (names[0], names[4], names[11]),
@@ -281,11 +292,10 @@ mod tests {
         let networks = layout.networks(&params);
         let folded = layout.networks(&layout.folded(&params, &inputs));
         let mut scratch = (Scratch::default(), Scratch::default());
-        for (a, b) in [(networks.actor, folded.actor), (networks.critic, folded.critic)] {
-            let known = a.forward(&standard, &mut scratch.0);
-            let found = b.forward(&plain, &mut scratch.1);
-            assert!(known.iter().zip(found).all(|(a, b)| (a - b).abs() < 1e-4));
-        }
+        let known = networks.actor.forward(&standard, &mut scratch.0);
+        let found = folded.actor.forward(&plain, &mut scratch.1);
+        assert!(known.iter().zip(found).all(|(a, b)| (a - b).abs() < 1e-4));
+        assert_eq!(networks.critic, folded.critic);
     }
 
     #[test]
@@ -294,7 +304,8 @@ mod tests {
         let params = layout.start(&spec, 1);
         let tensors = layout.tensors(&params);
         let flat: Vec<f32> = tensors.iter().flat_map(|tensor| tensor.values.clone()).collect();
-        assert_eq!(flat, params);
+        assert_eq!(flat, params[..flat.len()]);
+        assert_eq!((tensors.len(), layout.arrays()[6].shape[1]), (6, 24));
         assert_eq!(tensors[2].shape, [32, 32]);
     }
 }

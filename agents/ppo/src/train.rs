@@ -6,7 +6,7 @@ use crate::collect::{Collector, Episode};
 use crate::evaluate::{EVALUATION_SEED, mean_and_error, returns};
 use crate::log::{Line, Log};
 use crate::params::{Layout, Networks};
-use crate::update::{Lesson, Model, shuffle_key, update};
+use crate::update::{Lesson, Model, Pace, shuffle_key, update};
 use anyhow::{Context, Result, ensure};
 use oncall_core::View;
 use oncall_env::Scenario;
@@ -64,6 +64,8 @@ impl Trainer {
     pub fn new(scenario: Scenario, task: Task, threads: usize) -> Result<Self> {
         let mut trainer = Self::cold(scenario, task, threads)?;
         trainer.warm_up()?;
+        let teacher = trainer.task.config.teacher.as_deref().filter(|_| trainer.is_taught());
+        trainer.collector.set_teacher(teacher, &trainer.scenario.name)?;
         Ok(trainer)
     }
 
@@ -73,9 +75,10 @@ impl Trainer {
         let spec = scenario.world.spec();
         let heads = Heads::of(spec);
         let inputs = spec.columns_of(View::Operator).len();
-        let layout = Layout::new(inputs, config.hidden, heads.logits());
-        let params = layout.start(spec, task.seed);
         let collector = Collector::new(&scenario, config, task.seed, threads)?;
+        let context = collector.shape().context;
+        let layout = Layout::new((inputs, context), config.hidden, heads.logits());
+        let params = layout.start(spec, task.seed);
         let samples = config.samples();
         Ok(Self {
             rollout: Rollout::new(collector.shape()),
@@ -145,6 +148,11 @@ impl Trainer {
         self.collector.set_inputs(&self.inputs)
     }
 
+    /// Whether a teacher still decides; its memory is not part of a checkpoint.
+    fn is_taught(&self) -> bool {
+        self.update < self.task.config.taught()
+    }
+
     /// As it stands.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         Ok(Checkpoint {
@@ -168,18 +176,27 @@ impl Trainer {
     pub fn step(&mut self) -> Result<Line> {
         let began = Instant::now();
         let config = &self.task.config;
+        if self.update == config.taught() {
+            self.collector.set_teacher(None, &self.scenario.name)?;
+        }
         let networks = self.model.layout().networks(&self.params);
         let start = (config.warm_up + self.update) * config.horizon as u64;
         let episodes = self.collector.collect(&networks, start, &mut self.rollout)?;
         let played = began.elapsed();
         self.judge();
         let config = &self.task.config;
-        let rate = config.learning_rate * (1.0 - self.update as f64 / self.task.updates as f64);
+        let imitate = self.update < config.taught();
+        let left = 1.0 - self.update as f64 / self.task.updates as f64;
+        let pace = Pace {
+            rate: if imitate { config.teacher_learning_rate } else { config.learning_rate * left },
+            entropy_weight: if imitate { 0.0 } else { config.entropy_weight * left },
+            imitate,
+            shuffle: shuffle_key(self.task.seed, self.update),
+        };
         let lesson =
             Lesson { rollout: &self.rollout, advantages: &self.advantages, returns: &self.returns };
-        let key = shuffle_key(self.task.seed, self.update);
         let state = (&mut self.params, &mut self.adam);
-        let stats = update(&self.model, config, state, &lesson, (rate, key), self.threads)?;
+        let stats = update(&self.model, config, state, &lesson, pace, self.threads)?;
         let broken = self.params.iter().position(|param| !param.is_finite());
         ensure!(broken.is_none(), "update {}: a parameter is no longer finite", self.update + 1);
         self.update += 1;
@@ -199,7 +216,7 @@ impl Trainer {
             value_loss: stats.value_loss,
             explained_variance: explained(&self.rollout.values, &self.returns),
             gradient_norm: stats.gradient_norm,
-            learning_rate: rate,
+            learning_rate: pace.rate,
             reward_scale: self.scale.factor(),
             rollout_s: played.as_secs_f64(),
             update_s: seconds - played.as_secs_f64(),
@@ -233,11 +250,12 @@ impl Trainer {
         self.model.layout().networks(&self.params)
     }
 
-    /// The weights as they are, for a file; measured on `episodes` fresh training episodes, unless 0.
+    /// The weights as they are, for a file; measured on `episodes` fresh training episodes, in the
+    /// better of the two modes, unless 0.
     pub fn weights(&self, episodes: usize) -> Result<Weights> {
         let spec = self.scenario.world.spec();
         let params = self.model.layout().folded(&self.params, &self.inputs);
-        let meta = Meta {
+        let mut meta = Meta {
             format: FORMAT,
             world: spec.world.to_owned(),
             spec_hash: self.task.spec_hash.clone(),
@@ -247,18 +265,24 @@ impl Trainer {
             decision_interval_min: 1,
             seed: self.task.seed,
             steps: (self.task.config.warm_up + self.update) * self.task.config.samples() as u64,
-            evaluation: (episodes > 0).then(|| self.evaluate(&params, episodes)).transpose()?,
+            mode: Mode::Sample,
+            evaluation: None,
         };
+        if episodes > 0 {
+            let sampled = self.evaluate(&params, Mode::Sample, episodes)?;
+            let greedy = self.evaluate(&params, Mode::Greedy, episodes)?;
+            if greedy.return_usd > sampled.return_usd {
+                (meta.mode, meta.evaluation) = (Mode::Greedy, Some(greedy));
+            } else {
+                meta.evaluation = Some(sampled);
+            }
+        }
         Ok(Weights::new(meta, self.model.layout().tensors(&params), spec)?)
     }
 
-    fn evaluate(&self, params: &[f32], episodes: usize) -> Result<Evaluation> {
+    fn evaluate(&self, params: &[f32], mode: Mode, episodes: usize) -> Result<Evaluation> {
         let actor = self.model.layout().networks(params).actor;
-        let found = returns(&self.scenario, &actor, Mode::Greedy, episodes, self.threads)?;
-        println!(
-            "SAMPLED {:?}",
-            mean_and_error(&returns(&self.scenario, &actor, Mode::Sample, episodes, self.threads)?)
-        );
+        let found = returns(&self.scenario, &actor, mode, episodes, self.threads)?;
         let (return_usd, return_se_usd) = mean_and_error(&found);
         let score = reference().score(&self.scenario.name, self.scenario.hash);
         Ok(Evaluation {
@@ -300,7 +324,8 @@ pub fn train(
         let line = trainer.step()?;
         log.write(&line)?;
         tell(&line);
-        if trainer.update.is_multiple_of(run.checkpoint_every) || trainer.is_done() {
+        let is_due = trainer.update.is_multiple_of(run.checkpoint_every) || trainer.is_done();
+        if is_due && !trainer.is_taught() {
             trainer.checkpoint()?.write(&path)?;
         }
     }

@@ -4,6 +4,8 @@
 //! shard's loss is a sum over its samples divided by the size of the whole minibatch, so that the
 //! gradients of the shards add up to that of the mean.
 
+#![expect(clippy::cast_possible_wrap, reason = "libtorch counts in i64; sizes are small")]
+
 use crate::adam::{Adam, clip_norm};
 use crate::config::Config;
 use crate::params::Layout;
@@ -36,6 +38,19 @@ pub struct Model {
     segments: Vec<f32>,
     /// Where each head's logits begin.
     starts: Vec<i64>,
+}
+
+/// What changes from update to update.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// Learning rate.
+    pub rate: f64,
+    /// Weight of the entropy.
+    pub entropy_weight: f64,
+    /// Whether the decisions are a teacher's, to be repeated whatever came of them.
+    pub imitate: bool,
+    /// Stream of the shuffles.
+    pub shuffle: EpisodeKey,
 }
 
 /// Means over the samples of an update.
@@ -76,8 +91,9 @@ impl Model {
         &self.layout
     }
 
-    /// Logits `[n, logits]` and values `[n]` of observations `[n, inputs]`.
-    fn forward(&self, params: &Tensor, observations: &Tensor) -> (Tensor, Tensor) {
+    /// Logits `[n, logits]` and values `[n]` of observations `[n, inputs]`, and of what the critic is
+    /// told `[n, inputs + context]`.
+    fn forward(&self, params: &Tensor, seen: &Tensor, told: &Tensor) -> (Tensor, Tensor) {
         let arrays = self.layout.arrays();
         let sizes: Vec<i64> = arrays.iter().map(|array| array.len() as i64).collect();
         let pieces = params.split_with_sizes(&sizes, 0);
@@ -89,8 +105,8 @@ impl Model {
                 piece.view(&shape[..])
             })
             .collect();
-        let network = |arrays: &[Tensor]| {
-            let mut x = observations.shallow_clone();
+        let network = |arrays: &[Tensor], inputs: &Tensor| {
+            let mut x = inputs.shallow_clone();
             for (index, pair) in arrays.chunks(2).enumerate() {
                 x = x.linear(&pair[0], Some(&pair[1]));
                 if 2 * index + 2 < arrays.len() {
@@ -100,7 +116,7 @@ impl Model {
             x
         };
         let (actor, critic) = shaped.split_at(shaped.len() / 2);
-        (network(actor), network(critic).squeeze_dim(1))
+        (network(actor, seen), network(critic, told).squeeze_dim(1))
     }
 
     /// Log-probability of the choices `[n, heads]` (as indices of logits), and the entropy, both summed over the heads.
@@ -131,26 +147,33 @@ impl Model {
     }
 
     /// Gradient of the loss over some samples, and sums for the log.
-    fn gradient(&self, config: &Config, params: &[f32], samples: &Samples) -> (Vec<f32>, Stats) {
-        let width = self.layout.arrays()[0].shape[1] as i64;
+    fn gradient(
+        &self,
+        (config, pace): (&Config, Pace),
+        params: &[f32],
+        samples: &Samples,
+    ) -> (Vec<f32>, Stats) {
         let params = Tensor::from_slice(params).set_requires_grad(true);
-        let observations = Tensor::from_slice(&samples.observations).view([-1, width]);
+        let (seen, told) = self.inputs(&samples.observations, &samples.contexts);
         let choices = Tensor::from_slice(&samples.choices).view([-1, self.heads.count() as i64]);
         let advantages = Tensor::from_slice(&samples.advantages);
         let returns = Tensor::from_slice(&samples.returns);
 
-        let (logits, values) = self.forward(&params, &observations);
+        let (logits, values) = self.forward(&params, &seen, &told);
         let (log_probs, entropies) = self.distribution(&logits, &choices);
-        let log_ratio = log_probs - Tensor::from_slice(&samples.log_probs);
+        let log_ratio = &log_probs - Tensor::from_slice(&samples.log_probs);
         let ratio = log_ratio.exp();
-        let clipped = ratio.clamp(1.0 - config.clip, 1.0 + config.clip);
-        let gain = (&ratio * &advantages).minimum(&(clipped * &advantages)).sum(Kind::Float);
+        let gain = if pace.imitate {
+            log_probs.sum(Kind::Float)
+        } else {
+            let clipped = ratio.clamp(1.0 - config.clip, 1.0 + config.clip);
+            (&ratio * &advantages).minimum(&(clipped * &advantages)).sum(Kind::Float)
+        };
         let error = (values - returns).square().sum(Kind::Float);
         let entropy = entropies.sum(Kind::Float);
         let scale = 1.0 / config.minibatch as f64;
         let loss =
-            (&error * (0.5 * config.value_weight) - &entropy * config.entropy_weight - &gain)
-                * scale;
+            (&error * (0.5 * config.value_weight) - &entropy * pace.entropy_weight - &gain) * scale;
         loss.backward();
 
         let mut gradient = vec![0.0; self.layout.len()];
@@ -170,12 +193,29 @@ impl Model {
         (gradient, stats)
     }
 
+    /// Inputs of the actor and of the critic.
+    fn inputs(&self, observations: &[f32], contexts: &[f32]) -> (Tensor, Tensor) {
+        let arrays = self.layout.arrays();
+        let width = arrays[0].shape[1] as i64;
+        let context = arrays[arrays.len() / 2].shape[1] as i64 - width;
+        let seen = Tensor::from_slice(observations).view([-1, width]);
+        if context == 0 {
+            return (seen.shallow_clone(), seen);
+        }
+        let told = Tensor::cat(&[&seen, &Tensor::from_slice(contexts).view([-1, context])], 1);
+        (seen, told)
+    }
+
     /// Logits and values, for comparison with the plain forward pass.
-    pub fn play(&self, params: &[f32], observations: &[f32]) -> (Vec<f32>, Vec<f32>) {
-        let width = self.layout.arrays()[0].shape[1] as i64;
+    pub fn play(
+        &self,
+        params: &[f32],
+        observations: &[f32],
+        contexts: &[f32],
+    ) -> (Vec<f32>, Vec<f32>) {
         let (logits, values) = no_grad(|| {
-            let observations = Tensor::from_slice(observations).view([-1, width]);
-            self.forward(&Tensor::from_slice(params), &observations)
+            let (seen, told) = self.inputs(observations, contexts);
+            self.forward(&Tensor::from_slice(params), &seen, &told)
         });
         let copy = |tensor: &Tensor| {
             let mut out = vec![0.0; tensor.numel()];
@@ -190,6 +230,7 @@ impl Model {
 /// Samples of one shard, side by side.
 struct Samples {
     observations: Vec<f32>,
+    contexts: Vec<f32>,
     /// Indices of logits.
     choices: Vec<i64>,
     log_probs: Vec<f32>,
@@ -203,12 +244,15 @@ impl Samples {
         let Lesson { rollout, returns, .. } = lesson;
         let (width, heads) = (rollout.shape.observation, rollout.shape.heads);
         let observations = indices.iter().flat_map(|i| &rollout.observations[i * width..][..width]);
+        let context = rollout.shape.context;
+        let contexts = indices.iter().flat_map(|i| &rollout.contexts[i * context..][..context]);
         let choices = indices.iter().flat_map(|i| {
             let stops = &rollout.stops[i * heads..][..heads];
             stops.iter().zip(&model.starts).map(|(&stop, start)| start + i64::from(stop))
         });
         Self {
             observations: observations.copied().collect(),
+            contexts: contexts.copied().collect(),
             choices: choices.collect(),
             log_probs: indices.iter().map(|&i| rollout.log_probs[i]).collect(),
             advantages: advantages.to_vec(),
@@ -231,16 +275,17 @@ pub fn update(
     config: &Config,
     (params, adam): (&mut Vec<f32>, &mut Adam),
     lesson: &Lesson<'_>,
-    (rate, key): (f64, EpisodeKey),
+    pace: Pace,
     threads: usize,
 ) -> Result<Stats> {
     let threads = threads.clamp(1, config.shards);
+    let weights = (config, pace);
     // On every thread that calls libtorch: its own threads would make sums depend on their number.
     tch::set_num_threads(1);
     let work = |jobs: Receiver<Job>, found: Sender<Found>| {
         tch::set_num_threads(1);
         for (shard, params, samples) in jobs {
-            let (gradient, stats) = model.gradient(config, &params, &samples);
+            let (gradient, stats) = model.gradient(weights, &params, &samples);
             if found.send((shard, gradient, stats)).is_err() {
                 break;
             }
@@ -258,13 +303,13 @@ pub fn update(
         drop(send_found);
         let mut all = Stats::default();
         for epoch in 0..config.epochs {
-            let mut stream = key.stream(Purpose::Policy, epoch as u64);
+            let mut stream = pace.shuffle.stream(Purpose::Policy, epoch as u64);
             let order = shuffled(lesson.advantages.len(), &mut stream);
             for indices in order.chunks_exact(config.minibatch) {
                 let (mut gradient, stats) =
-                    minibatch(model, config, params, lesson, indices, (&senders, &found))?;
+                    minibatch(model, weights, params, lesson, indices, (&senders, &found))?;
                 let norm = clip_norm(&mut gradient, config.gradient_norm_max);
-                adam.step(params, &gradient, rate, config.adam_epsilon);
+                adam.step(params, &gradient, pace.rate, config.adam_epsilon);
                 all.add(&stats);
                 all.gradient_norm += norm;
             }
@@ -276,13 +321,17 @@ pub fn update(
 /// Gradient of one minibatch, its shards shared among this thread and the others.
 fn minibatch(
     model: &Model,
-    config: &Config,
+    (config, pace): (&Config, Pace),
     params: &[f32],
     lesson: &Lesson<'_>,
     indices: &[usize],
     (senders, found): (&[Sender<Job>], &Receiver<Found>),
 ) -> Result<(Vec<f32>, Stats)> {
-    let advantages = normalised(lesson.advantages, indices);
+    let advantages = if pace.imitate {
+        vec![1.0; indices.len()]
+    } else {
+        normalised(lesson.advantages, indices)
+    };
     let shard = config.minibatch / config.shards;
     let shared = Arc::new(params.to_vec());
     let mut results: Vec<Option<(Vec<f32>, Stats)>> = vec![None; config.shards];
@@ -299,7 +348,7 @@ fn minibatch(
     }
     let sent = config.shards - own.len();
     for (number, samples) in own {
-        results[number] = Some(model.gradient(config, params, &samples));
+        results[number] = Some(model.gradient((config, pace), params, &samples));
     }
     for _ in 0..sent {
         let (number, gradient, stats) = found.recv()?;
@@ -367,202 +416,4 @@ impl Stats {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use oncall_core::View;
-    use oncall_core::math::{exp, ln};
-    use oncall_rollout::Shape;
-    use oncall_weights::Scratch;
-
-    fn stream(number: u64) -> Stream {
-        EpisodeKey::new(11, 0, Split::Train, Generator::Pcg).stream(Purpose::Policy, number)
-    }
-
-    fn numbers(number: u64, len: usize, size: f64) -> Vec<f32> {
-        let mut stream = stream(number);
-        (0..len).map(|_| (size * (2.0 * stream.uniform() - 1.0)) as f32).collect()
-    }
-
-    fn fleet(hidden: usize) -> (Model, Vec<f32>) {
-        let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
-        let heads = Heads::of(&spec);
-        let inputs = spec.columns_of(View::Operator).len();
-        let layout = Layout::new(inputs, hidden, heads.logits());
-        let mut params = layout.start(&spec, 3);
-        // Away from the start, so that every part of the network matters.
-        let noise = numbers(0, params.len(), 0.05);
-        params.iter_mut().zip(noise).for_each(|(param, noise)| *param += noise);
-        (Model::new(layout, heads), params)
-    }
-
-    #[test]
-    fn the_plain_forward_pass_agrees_with_libtorch() {
-        let (model, params) = fleet(64);
-        let networks = model.layout().networks(&params);
-        let rows = 300;
-        let observations = numbers(1, rows * networks.actor.inputs(), 1.0);
-        let (logits, values) = model.play(&params, &observations);
-        let mut scratch = Scratch::default();
-        let own = networks.actor.forward(&observations, &mut scratch).to_vec();
-        let own_values = networks.critic.forward(&observations, &mut scratch);
-        let (outputs, stride) = (networks.actor.outputs(), networks.actor.stride());
-        for row in 0..rows {
-            for (own, known) in own[row * stride..].iter().zip(&logits[row * outputs..][..outputs])
-            {
-                assert!((own - known).abs() < 1e-5, "{own} {known}");
-            }
-            let own = own_values[row * networks.critic.stride()];
-            assert!((own - values[row]).abs() < 1e-5, "{own} {}", values[row]);
-        }
-    }
-
-    /// Against the definition in double precision, with heads far apart.
-    #[test]
-    fn log_probabilities_and_entropies_are_right() {
-        let heads = Heads::new(vec![3, 2, 4]);
-        let model = Model::new(Layout::new(2, 2, 9), heads.clone());
-        let logits = [[0.3, -1.0, 2.0, 160.0, 159.0, -150.0, -151.0, -149.5, -170.0_f32]; 2];
-        let choices = [[2_i64, 0, 2], [0, 1, 1]];
-        let indices = choices.map(|[a, b, c]| [a, 3 + b, 5 + c]);
-        let (log_probs, entropies) = model.distribution(
-            &Tensor::from_slice(logits.as_flattened()).view([2, 9]),
-            &Tensor::from_slice(indices.as_flattened()).view([2, 3]),
-        );
-        for (row, choices) in choices.iter().enumerate() {
-            let (mut log_prob, mut entropy, mut start) = (0.0, 0.0, 0);
-            for (&size, &choice) in heads.sizes().iter().zip(choices) {
-                let head: Vec<f64> =
-                    logits[row][start..start + size].iter().map(|&x| f64::from(x)).collect();
-                let top = head.iter().copied().fold(f64::MIN, f64::max);
-                let norm = top + ln(head.iter().map(|x| exp(x - top)).sum());
-                log_prob += head[choice as usize] - norm;
-                entropy -= head.iter().map(|x| exp(x - norm) * (x - norm)).sum::<f64>();
-                start += size;
-            }
-            assert!((log_probs.double_value(&[row as i64]) - log_prob).abs() < 1e-4);
-            assert!((entropies.double_value(&[row as i64]) - entropy).abs() < 1e-4);
-        }
-    }
-
-    fn lesson_parts(model: &Model, params: &[f32], len: usize) -> (Rollout, Vec<f32>, Vec<f32>) {
-        let heads = &model.heads;
-        let observation = model.layout.arrays()[0].shape[1];
-        let shape = Shape { rows: len, steps: 1, observation, heads: heads.count() };
-        let mut rollout = Rollout::new(shape);
-        rollout.observations = numbers(5, len * observation, 1.0);
-        let networks = model.layout.networks(params);
-        let mut scratch = Scratch::default();
-        let logits = networks.actor.forward(&rollout.observations, &mut scratch);
-        let mut memory = Vec::new();
-        let rows = logits.chunks_exact(networks.actor.stride());
-        let stops = rollout.stops.chunks_exact_mut(heads.count());
-        for ((index, logits), stops) in rows.enumerate().zip(stops) {
-            let mut stream = stream(100 + index as u64);
-            rollout.log_probs[index] = heads.sample(logits, &mut stream, &mut memory, stops);
-        }
-        (rollout, numbers(6, len, 1.0), numbers(7, len, 2.0))
-    }
-
-    /// The gradient against differences of the loss, worked out in the plain way.
-    #[test]
-    fn gradients_are_slopes_of_the_loss() {
-        let (model, params) = fleet(8);
-        let config = Config {
-            minibatch: 64,
-            entropy_weight: 0.3,
-            value_weight: 0.7,
-            clip: 0.05,
-            ..Config::default()
-        };
-        let (mut rollout, advantages, returns) = lesson_parts(&model, &params, 64);
-        // As if another policy had played: some ratios are inside the range, some outside.
-        for (log_prob, noise) in rollout.log_probs.iter_mut().zip(numbers(8, 64, 0.1)) {
-            *log_prob += noise;
-        }
-        let lesson = Lesson { rollout: &rollout, advantages: &advantages, returns: &returns };
-        let indices: Vec<usize> = (0..64).collect();
-        let samples = Samples::gather(&model, &lesson, &indices, &advantages);
-        let (gradient, stats) = model.gradient(&config, &params, &samples);
-        assert!(stats.clip_fraction > 5.0 && stats.clip_fraction < 59.0, "{stats:?}");
-        let loss = |params: &[f32]| plain_loss(&model, &config, params, &lesson);
-        let (mut checked, step) = (0, 1e-3);
-        for index in (0..params.len()).step_by(7) {
-            let moved = |by: f32| {
-                let mut params = params.clone();
-                params[index] += by;
-                (loss(&params), params[index])
-            };
-            let ((above, at_above), (below, at_below)) = (moved(step), moved(-step));
-            let slope = (above - below) / f64::from(at_above - at_below);
-            let found = f64::from(gradient[index]);
-            assert!((slope - found).abs() < 2e-3 + 0.02 * found.abs(), "{index}: {slope} {found}");
-            checked += usize::from(found.abs() > 1e-2);
-        }
-        assert!(checked > 10, "{checked}");
-    }
-
-    /// The loss by the plain forward pass, in double precision from the logits on.
-    fn plain_loss(model: &Model, config: &Config, params: &[f32], lesson: &Lesson<'_>) -> f64 {
-        let networks = model.layout.networks(params);
-        let (mut scratch, mut other) = (Scratch::default(), Scratch::default());
-        let logits = networks.actor.forward(&lesson.rollout.observations, &mut scratch);
-        let values = networks.critic.forward(&lesson.rollout.observations, &mut other);
-        let heads = &model.heads;
-        let mut loss = 0.0;
-        for sample in 0..lesson.advantages.len() {
-            let row = &logits[sample * networks.actor.stride()..];
-            let (mut log_prob, mut entropy, mut start) = (0.0, 0.0, 0);
-            for (head, &size) in heads.sizes().iter().enumerate() {
-                let logits: Vec<f64> =
-                    row[start..start + size].iter().map(|&x| f64::from(x)).collect();
-                let norm = ln(logits.iter().map(|&x| exp(x)).sum());
-                let stop = lesson.rollout.stops[sample * heads.count() + head];
-                log_prob += logits[stop as usize] - norm;
-                entropy -= logits.iter().map(|x| exp(x - norm) * (x - norm)).sum::<f64>();
-                start += size;
-            }
-            let ratio = exp(log_prob - f64::from(lesson.rollout.log_probs[sample]));
-            let advantage = f64::from(lesson.advantages[sample]);
-            let clipped = ratio.clamp(1.0 - config.clip, 1.0 + config.clip);
-            let value = f64::from(values[sample * networks.critic.stride()]);
-            let error = value - f64::from(lesson.returns[sample]);
-            loss += 0.5 * config.value_weight * error * error
-                - config.entropy_weight * entropy
-                - (ratio * advantage).min(clipped * advantage);
-        }
-        loss / lesson.advantages.len() as f64
-    }
-
-    #[test]
-    fn threads_change_no_bit() {
-        let (model, start) = fleet(16);
-        let config = Config { minibatch: 64, shards: 4, epochs: 2, ..Config::default() };
-        let (rollout, advantages, returns) = lesson_parts(&model, &start, 256);
-        let lesson = Lesson { rollout: &rollout, advantages: &advantages, returns: &returns };
-        let run = |threads| {
-            let (mut params, mut adam) = (start.clone(), Adam::new(start.len()));
-            let key = shuffle_key(1, 2);
-            let state = (&mut params, &mut adam);
-            let stats = update(&model, &config, state, &lesson, (1e-2, key), threads).unwrap();
-            (params, adam, stats)
-        };
-        let alone = run(1);
-        assert_ne!(alone.0, start);
-        assert_eq!(alone.1.steps, 8);
-        for threads in [2, 3, 4, 9] {
-            assert_eq!(run(threads), alone, "{threads} threads");
-        }
-    }
-
-    #[test]
-    fn minibatches_are_normalised_and_orders_are_permutations() {
-        let found = normalised(&[1.0, 100.0, 3.0, 5.0], &[0, 2, 3]);
-        let known = [-1.224_744_9, 0.0, 1.224_744_9];
-        assert!(found.iter().zip(known).all(|(a, b)| (a - b).abs() < 1e-6), "{found:?}");
-        assert_eq!(normalised(&[2.0, 2.0], &[0, 1]), [0.0, 0.0]);
-        let mut order = shuffled(1000, &mut stream(1));
-        assert_ne!(order, shuffled(1000, &mut stream(2)));
-        order.sort_unstable();
-        assert!(order.iter().enumerate().all(|(i, &x)| i == x));
-    }
-}
+mod tests;

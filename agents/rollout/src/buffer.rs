@@ -40,6 +40,8 @@ pub struct Shape {
     pub steps: usize,
     /// Numbers in an observation.
     pub observation: usize,
+    /// Numbers that the critic is told besides.
+    pub context: usize,
     /// Dials in an action.
     pub heads: usize,
 }
@@ -63,6 +65,8 @@ pub struct Rollout {
     pub shape: Shape,
     /// `len * observation`: what was seen before the decision.
     pub observations: Vec<f32>,
+    /// `len * context`: what the critic was told besides.
+    pub contexts: Vec<f32>,
     /// `len * heads`: index of the stop that each dial was turned to.
     pub stops: Vec<i8>,
     /// `len`: logarithm of the probability that the policy gave to the decision.
@@ -85,6 +89,8 @@ pub struct Part<'a> {
     pub shape: Shape,
     /// See [`Rollout::observations`].
     pub observations: &'a mut [f32],
+    /// See [`Rollout::contexts`].
+    pub contexts: &'a mut [f32],
     /// See [`Rollout::stops`].
     pub stops: &'a mut [i8],
     /// See [`Rollout::log_probs`].
@@ -106,6 +112,7 @@ impl Rollout {
         Self {
             shape,
             observations: vec![0.0; len * shape.observation],
+            contexts: vec![0.0; len * shape.context],
             stops: vec![0; len * shape.heads],
             log_probs: vec![0.0; len],
             values: vec![0.0; len],
@@ -124,6 +131,7 @@ impl Rollout {
         let mut rest = Part {
             shape: self.shape,
             observations: &mut self.observations,
+            contexts: &mut self.contexts,
             stops: &mut self.stops,
             log_probs: &mut self.log_probs,
             values: &mut self.values,
@@ -152,6 +160,7 @@ impl<'a> Part<'a> {
         Part {
             shape,
             observations: cut(&mut self.observations, len * shape.observation),
+            contexts: cut(&mut self.contexts, len * shape.context),
             stops: cut(&mut self.stops, len * shape.heads),
             log_probs: cut(&mut self.log_probs, len),
             values: cut(&mut self.values, len),
@@ -168,7 +177,7 @@ mod tests {
 
     #[test]
     fn parts_are_the_rows_in_order() {
-        let shape = Shape { rows: 5, steps: 3, observation: 2, heads: 4 };
+        let shape = Shape { rows: 5, steps: 3, observation: 2, context: 1, heads: 4 };
         let mut rollout = Rollout::new(shape);
         for (index, part) in rollout.parts(&[2, 0, 3]).into_iter().enumerate() {
             assert_eq!(part.observations.len(), part.shape.len() * 2);
@@ -185,7 +194,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "3 rows of 1")]
     fn more_rows_than_there_are() {
-        let shape = Shape { rows: 2, steps: 3, observation: 1, heads: 1 };
+        let shape = Shape { rows: 2, steps: 3, observation: 1, context: 0, heads: 1 };
         Rollout::new(shape).parts(&[1, 3]);
     }
 

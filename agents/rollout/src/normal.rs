@@ -2,8 +2,8 @@
 
 use crate::buffer::End;
 
-/// Count, mean and sum of squared deviations of columns, updated batch by batch (Chan, Golub and
-/// LeVeque 1983). Sums run in the order of the rows, so the bits do not depend on who played them.
+/// Count, mean and sum of squared deviations of columns, updated batch by batch (Chan, Golub, Le
+/// Veque 1983). Sums run in the order of the rows, so the bits do not depend on who played them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moments {
     /// Rows seen.

@@ -6,6 +6,7 @@
 
 use crate::heads::Heads;
 use crate::network::Mlp;
+use crate::policy::Mode;
 use oncall_core::{Spec, View};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub const FORMAT: u32 = 1;
 pub struct WeightsError(String);
 
 impl WeightsError {
-    fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }
 
@@ -55,7 +56,9 @@ pub struct Meta {
     pub seed: u64,
     /// Environment steps of the training.
     pub steps: u64,
-    /// How well the likeliest choices do; `None` if it was not measured.
+    /// How choices are to be taken from the distributions.
+    pub mode: Mode,
+    /// How well they do in that mode; `None` if it was not measured.
     pub evaluation: Option<Evaluation>,
 }
 
@@ -311,7 +314,7 @@ mod tests {
         contains(of(&|_, tensors| tensors[0].shape.reverse()), "expected some rows of");
         contains(of(&|_, tensors| tensors[1].shape = vec![1, 16]), "[1, 16]: expected [16]");
         contains(of(&|_, tensors| tensors[2].values.truncate(5)), "expected some rows of");
-        contains(of(&|_, tensors| tensors.truncate(2)), "actor.0.weight = 16: expected 51 rows");
+        contains(of(&|_, tensors| tensors.truncate(2)), "actor.0.weight = 16: expected 78 rows");
         let extra = |tensors: &mut Vec<Tensor>| {
             let name = "extra".to_owned();
             tensors.push(Tensor { name, shape: vec![1], values: vec![0.0] });

@@ -1,28 +1,68 @@
 //! The action as independent categorical choices, one for each dial.
+//!
+//! The first choice of a head keeps the dial (or does not press). The others are the stops of the
+//! multi-discrete space, but a count has every whole number of its range: between 16 and 20 instances
+//! there is money.
 
 use crate::math::exp;
-use oncall_core::{Spec, Stream, math::ln};
+use oncall_core::{Dial, DialKind, Spec, Stream, math::ln};
 
 /// Where each dial's logits lie in a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Heads {
     sizes: Vec<usize>,
+    /// Natural values of each head's choices after the first.
+    values: Vec<Vec<f64>>,
+    /// What the first choice of each head is: NaN keeps, 0 does not press.
+    firsts: Vec<f64>,
 }
 
 impl Heads {
-    /// One for each dial, of as many choices as it has in the multi-discrete space.
+    /// One for each dial.
     pub fn of(spec: &Spec) -> Self {
-        Self::new(spec.dials.iter().map(oncall_core::Dial::choices).collect())
+        let is_press = |dial: &Dial| dial.kind == DialKind::Press;
+        let firsts = spec.dials.iter().map(|dial| if is_press(dial) { 0.0 } else { f64::NAN });
+        Self::new(spec.dials.iter().map(values).collect(), firsts.collect())
     }
 
-    /// Heads of these sizes.
+    /// Heads of these values, after a first choice each.
     ///
     /// # Panics
     ///
-    /// If a head has no choice, or more than 127.
-    pub fn new(sizes: Vec<usize>) -> Self {
-        assert!(sizes.iter().all(|size| (1..=127).contains(size)), "{sizes:?}");
-        Self { sizes }
+    /// If a head has more than 127 choices, or the lengths differ.
+    pub fn new(values: Vec<Vec<f64>>, firsts: Vec<f64>) -> Self {
+        let sizes: Vec<usize> = values.iter().map(|values| values.len() + 1).collect();
+        assert!(sizes.iter().all(|size| *size <= 127) && firsts.len() == sizes.len(), "{sizes:?}");
+        Self { sizes, values, firsts }
+    }
+
+    /// Writes the dials of choices in natural units; NaN keeps.
+    pub fn decode(&self, stops: &[i8], dials: &mut [f64]) {
+        let heads = self.values.iter().zip(&self.firsts);
+        for ((dial, &stop), (values, first)) in dials.iter_mut().zip(stops).zip(heads) {
+            *dial = if stop == 0 { *first } else { values[stop as usize - 1] };
+        }
+    }
+
+    /// The choices that come nearest to dials in natural units; of two the lower one. NaN keeps.
+    pub fn encode(&self, dials: &[f64], stops: &mut [i8]) {
+        for ((stop, &dial), values) in stops.iter_mut().zip(dials).zip(&self.values) {
+            let mut best = (0, f64::INFINITY);
+            for (index, value) in values.iter().enumerate() {
+                // NaN is near to nothing.
+                let distance = (value - dial).abs();
+                if distance < best.1 {
+                    best = (index + 1, distance);
+                }
+            }
+            *stop = best.0 as i8;
+        }
+        // A button's only value is "pressed", which everything is nearest to.
+        for ((stop, &dial), first) in stops.iter_mut().zip(dials).zip(&self.firsts) {
+            if !first.is_nan() && dial <= 0.5 {
+                *stop = 0;
+            }
+        }
     }
 
     /// Choices of each head.
@@ -40,18 +80,21 @@ impl Heads {
         self.sizes.iter().sum()
     }
 
-    /// The likeliest choice of each head; of equals the first.
-    pub fn greedy(&self, logits: &[f32], stops: &mut [i8]) {
+    /// One choice for each head without chance: the first one (keep) if it has at least half of the
+    /// probability, else the median of the others.
+    ///
+    /// Not the likeliest of all: a policy that is about to act often spreads its wish over neighbouring
+    /// stops, of which none is as likely as keeping.
+    pub fn greedy(&self, logits: &[f32], weights: &mut Vec<f32>, stops: &mut [i8]) {
         let mut rest = logits;
         for (stop, &size) in stops.iter_mut().zip(&self.sizes) {
             let (head, tail) = rest.split_at(size);
-            let mut best = 0;
-            for (index, logit) in head.iter().enumerate() {
-                if *logit > head[best] {
-                    best = index;
-                }
-            }
-            *stop = best as i8;
+            let top = head.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            weights.clear();
+            weights.extend(head.iter().map(|logit| exp(logit - top)));
+            let others: f32 = weights[1..].iter().sum();
+            let acts = others > weights[0];
+            *stop = if acts { 1 + pick(&weights[1..], 0.5 * others) as i8 } else { 0 };
             rest = tail;
         }
     }
@@ -88,6 +131,32 @@ impl Heads {
         }
         (chosen - sums - ln(product)) as f32
     }
+
+    /// Logarithm of the probability of given choices.
+    pub fn log_prob(&self, logits: &[f32], weights: &mut Vec<f32>, stops: &[i8]) -> f32 {
+        let (mut sum, mut rest) = (0.0, logits);
+        for (&stop, &size) in stops.iter().zip(&self.sizes) {
+            let (head, tail) = rest.split_at(size);
+            let top = head.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            weights.clear();
+            weights.extend(head.iter().map(|logit| exp(logit - top)));
+            sum +=
+                f64::from(head[stop as usize] - top) - ln(f64::from(weights.iter().sum::<f32>()));
+            rest = tail;
+        }
+        sum as f32
+    }
+}
+
+/// Values of a dial's choices after the first.
+fn values(dial: &Dial) -> Vec<f64> {
+    /// More whole numbers than this are too many choices.
+    const COUNTS_MAX: f64 = 64.0;
+    if dial.kind == DialKind::Count && dial.high - dial.low < COUNTS_MAX {
+        let count = (dial.high - dial.low) as u32;
+        return (0..=count).map(|step| dial.low + f64::from(step)).collect();
+    }
+    dial.stops.to_vec()
 }
 
 /// The first index at which the running sum exceeds a point.
@@ -108,6 +177,29 @@ mod tests {
     use super::*;
     use oncall_core::streams::{EpisodeKey, Generator, Purpose, Split};
 
+    fn heads(sizes: &[usize]) -> Heads {
+        let values = sizes.iter().map(|size| (1..*size).map(|i| i as f64).collect()).collect();
+        Heads::new(values, vec![f64::NAN; sizes.len()])
+    }
+
+    #[test]
+    fn choices_are_every_count_and_the_stops_of_other_dials() {
+        let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
+        let heads = Heads::of(&spec);
+        assert_eq!(heads.sizes(), [41, 3, 8, 13, 2, 6, 3, 2]);
+        let mut dials = [9.0; 8];
+        heads.decode(&[17, 2, 1, 0, 1, 3, 0, 0], &mut dials);
+        assert_eq!(dials[..3], [17.0, 1.0, 0.4]);
+        assert!(dials[3].is_nan() && dials[6].is_nan());
+        assert_eq!((dials[4], dials[5], dials[7]), (1.0, 0.5, 0.0));
+        let mut stops = [9; 8];
+        heads.encode(&[17.4, 0.0, f64::NAN, 599.0, 0.0, 0.4, 1.0, 1.0], &mut stops);
+        assert_eq!(stops, [17, 1, 0, 12, 0, 3, 2, 1]);
+        for (head, dial) in spec.dials.iter().enumerate() {
+            assert!(heads.values[head].iter().all(|&value| dial.accepts(value)), "{}", dial.name);
+        }
+    }
+
     const LOGITS: [f32; 6] = [0.5, -1.0, 2.0, 300.0, 301.0, -400.0];
 
     fn stream(minute: u64) -> Stream {
@@ -122,7 +214,7 @@ mod tests {
 
     #[test]
     fn draws_follow_the_distribution_and_know_their_probability() {
-        let heads = Heads::new(vec![3, 3]);
+        let heads = heads(&[3, 3]);
         let known = [probabilities(&LOGITS[..3]), probabilities(&LOGITS[3..])];
         let (mut counts, mut weights, mut stops) = ([[0_u32; 3]; 2], Vec::new(), [0; 2]);
         let n = 100_000;
@@ -131,6 +223,8 @@ mod tests {
             let chosen = [stops[0] as usize, stops[1] as usize];
             let expected = known[0][chosen[0]].ln() + known[1][chosen[1]].ln();
             assert!((f64::from(log_prob) - expected).abs() < 1e-5, "{log_prob} {expected}");
+            let again = heads.log_prob(&LOGITS, &mut weights, &stops);
+            assert!((log_prob - again).abs() < 1e-5, "{log_prob} {again}");
             counts[0][chosen[0]] += 1;
             counts[1][chosen[1]] += 1;
         }
@@ -142,17 +236,20 @@ mod tests {
 
     #[test]
     fn many_heads_do_not_overflow() {
-        let heads = Heads::new(vec![100; 400]);
+        let heads = heads(&[100; 400]);
         let (mut weights, mut stops) = (Vec::new(), [0; 400]);
-        let log_prob = heads.sample(&[0.0; 40_000], &mut stream(0), &mut weights, &mut stops);
+        let log_prob = heads.sample(&vec![0.0; 40_000], &mut stream(0), &mut weights, &mut stops);
         assert!((f64::from(log_prob) + 400.0 * 100_f64.ln()).abs() < 1e-3, "{log_prob}");
     }
 
+    /// By hand: keeping has 0.4 against three stops of 0.2; then half exactly; then a lone choice; then
+    /// a clear wish for the second of two.
     #[test]
-    fn greedy_takes_the_first_of_the_best() {
-        let mut stops = [9; 3];
-        Heads::new(vec![3, 2, 1]).greedy(&[0.0, 2.0, 2.0, -1.0, -2.0, 7.0], &mut stops);
-        assert_eq!(stops, [1, 0, 0]);
+    fn greedy_keeps_or_takes_the_median_of_the_others() {
+        let logs = [0.4, 0.2, 0.2, 0.2, 0.5, 0.25, 0.25, 7.0, 0.1, 0.2, 0.7].map(f32::ln);
+        let (mut weights, mut stops) = (Vec::new(), [9; 4]);
+        heads(&[4, 3, 1, 3]).greedy(&logs, &mut weights, &mut stops);
+        assert_eq!(stops, [2, 0, 0, 2]);
     }
 
     #[test]

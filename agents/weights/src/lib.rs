@@ -1,5 +1,5 @@
 //! Trained policies without a machine-learning library: a reader of weights, a forward pass in plain
-//! Rust, and a [`Policy`](oncall_heuristics::Policy) that plays them.
+//! Rust, and a [`Policy`](oncall_core::Policy) that plays them.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -7,6 +7,7 @@
 //! | [`math`] | `exp` and `tanh` in single precision, the same everywhere |
 //! | [`heads`] | the action's categorical distributions: sampling, the likeliest stop, log-probability |
 //! | [`file`](mod@file) | weights with their metadata, as safetensors |
+//! | [`shipped`] | the weights that come with the project |
 //! | [`policy`] | from the dashboard to the dials |
 //!
 //! **Determinism.** Every output is a sum over the inputs in their order, without fused
@@ -17,6 +18,7 @@ pub mod heads;
 pub mod math;
 pub mod network;
 pub mod policy;
+pub mod shipped;
 
 pub use file::{Meta, Weights, WeightsError};
 pub use heads::Heads;

@@ -3,6 +3,8 @@
 //! The platform's own differ in the last bit between systems, and do not vectorise. These agree with
 //! double precision within 2e-7 of the result (`exp`) and 2e-7 (`tanh`).
 
+#![expect(clippy::inline_always, reason = "they must become part of the vectorised loops")]
+
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
 /// ln 2 in two parts, the first with so few bits that its product with a whole number is exact.
 const LN_2_HIGH: f32 = 0.693_359_4;

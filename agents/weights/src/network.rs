@@ -1,5 +1,7 @@
 //! Fully connected layers with tanh between them, in single precision.
 
+#![expect(clippy::inline_always, reason = "the body must be compiled for each set of instructions")]
+
 use crate::math::tanh;
 
 /// Columns that are worked out together: two AVX2 registers, and no spill with four rows.
@@ -171,7 +173,9 @@ fn tile<const R: usize>(
         }
         for (row, sums) in sums.iter_mut().enumerate() {
             if squash {
-                sums.iter_mut().for_each(|sum| *sum = tanh(*sum));
+                for sum in sums.iter_mut() {
+                    *sum = tanh(*sum);
+                }
             }
             out[row * width + block * COLUMNS..][..COLUMNS].copy_from_slice(sums);
         }

@@ -4,18 +4,22 @@ use crate::file::{Weights, WeightsError};
 use crate::heads::Heads;
 use crate::network::Scratch;
 use oncall_core::streams::Purpose;
-use oncall_core::{Dial, EpisodeKey, Generator, Scaler, Spec, Split, View};
-use oncall_heuristics::{Policy, PolicyKey};
+use oncall_core::{EpisodeKey, Generator, Policy, PolicyKey, Scaler, Spec, Split, View};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// How a choice is taken from the distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The likeliest choice of each dial.
+    /// Drawn, from a stream that follows from the episode and the number of the decision. What the
+    /// training optimises: a policy may hedge by acting with some probability each minute, and
+    /// without chance such a one never acts.
     #[default]
-    Greedy,
-    /// Drawn, from a stream that follows from the episode and the number of the decision.
     Sample,
+    /// Without chance: keeps a dial, or turns it to the median of its other choices, whichever has
+    /// more of the probability; see [`Heads::greedy`].
+    Greedy,
 }
 
 /// A trained policy that plays one row.
@@ -23,7 +27,6 @@ pub enum Mode {
 pub struct PpoPolicy {
     weights: Arc<Weights>,
     heads: Heads,
-    dials: Vec<Dial>,
     /// Where each input stands in a row of signals, and how it is scaled.
     columns: Vec<(usize, Scaler)>,
     mode: Mode,
@@ -36,7 +39,8 @@ pub struct PpoPolicy {
 }
 
 impl PpoPolicy {
-    /// A policy for the world of `spec`, which must be the one that the weights were checked against.
+    /// A policy for the world of `spec`, which must be the one that the weights were checked against;
+    /// `mode` is [`Meta::mode`](crate::Meta::mode) for what was measured.
     pub fn new(weights: Arc<Weights>, spec: &Spec, mode: Mode) -> Result<Self, WeightsError> {
         weights.check_spec(spec)?;
         let view = View::from_name(&weights.meta().view).unwrap_or(View::Operator);
@@ -47,7 +51,6 @@ impl PpoPolicy {
             .collect();
         Ok(Self {
             heads: Heads::of(spec),
-            dials: spec.dials.clone(),
             observation: vec![0.0; columns.len()],
             columns,
             mode,
@@ -79,23 +82,23 @@ impl Policy for PpoPolicy {
         }
         let logits = self.weights.actor().forward(&self.observation, &mut self.scratch);
         match self.mode {
-            Mode::Greedy => self.heads.greedy(logits, &mut self.stops),
+            Mode::Greedy => self.heads.greedy(logits, &mut self.memory, &mut self.stops),
             Mode::Sample => {
                 let mut stream = self.key.stream(Purpose::Policy, self.decisions);
                 self.heads.sample(logits, &mut stream, &mut self.memory, &mut self.stops);
             }
         }
         self.decisions += 1;
-        for ((dial, &stop), out) in self.dials.iter().zip(&self.stops).zip(action) {
-            *out = dial.from_stop(stop as usize).unwrap_or(f64::NAN);
-        }
+        self.heads.decode(&self.stops, action);
     }
 }
 
 /// A small network of the fleet's sizes, for the tests of this crate.
 #[cfg(test)]
 pub(crate) mod testing {
+    use super::Mode;
     use crate::file::{FORMAT, Meta, Tensor};
+    use crate::heads::Heads;
     use oncall_core::streams::{EpisodeKey, Generator, Purpose, Split};
     use oncall_core::{Spec, View};
 
@@ -115,17 +118,18 @@ pub(crate) mod testing {
             decision_interval_min: 1,
             seed: 1,
             steps: 0,
+            mode: Mode::Greedy,
             evaluation: None,
         }
     }
 
-    /// `[inputs, 16, 51]` and `[inputs, 16, 1]`.
+    /// `[inputs, 16, logits]` and `[inputs, 16, 1]`.
     pub(crate) fn tensors(seed: u64) -> Vec<Tensor> {
         let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
         let mut stream = key.stream(Purpose::Policy, 0);
         let inputs = spec().columns_of(View::Operator).len();
         let mut tensors = Vec::new();
-        for (network, outputs) in [("actor", 51), ("critic", 1)] {
+        for (network, outputs) in [("actor", Heads::of(&spec()).logits()), ("critic", 1)] {
             for (layer, (inputs, outputs)) in [(inputs, 16), (16, outputs)].into_iter().enumerate()
             {
                 for (kind, shape) in [("weight", vec![outputs, inputs]), ("bias", vec![outputs])] {
@@ -190,14 +194,17 @@ mod tests {
                     let key = EpisodeKey::new(row as u64, 1, Split::Train, Generator::Pcg);
                     let mut stream = key.stream(Purpose::Policy, minute);
                     match mode {
-                        Mode::Greedy => heads.greedy(logits, stops),
+                        Mode::Greedy => heads.greedy(logits, &mut memory, stops),
                         Mode::Sample => {
                             heads.sample(logits, &mut stream, &mut memory, stops);
                         }
                     }
                 }
                 alone.step(Actions::Policy(&actions), &mut out.borrow()).unwrap();
-                batch.step(Actions::Stops8(&stops), &mut other.borrow()).unwrap();
+                for (stops, dials) in stops.chunks_exact(8).zip(actions.chunks_exact_mut(8)) {
+                    heads.decode(stops, dials);
+                }
+                batch.step(Actions::Policy(&actions), &mut other.borrow()).unwrap();
                 for row in 0..rows {
                     assert_eq!(alone.digest(row), batch.digest(row), "minute {minute} row {row}");
                 }

@@ -1,0 +1,201 @@
+//! Whole trainings, small: they improve, they can be killed, and they do not depend on threads.
+#![cfg(feature = "torch")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
+
+use oncall_ppo::checkpoint::{Checkpoint, Task};
+use oncall_ppo::config::Config;
+use oncall_ppo::log::Line;
+use oncall_ppo::train::{Run, Trainer, train, weights_path};
+use oncall_weights::Weights;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A folder that is gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ppo-{name}"));
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn small() -> Config {
+    Config {
+        rows: 24,
+        horizon: 40,
+        minibatch: 240,
+        hidden: 16,
+        teacher: Some("runbook".to_owned()),
+        teacher_updates: 2,
+        ..Config::default()
+    }
+}
+
+fn task(updates: u64) -> Task {
+    let scenario = oncall_env::shipped("spike").unwrap();
+    Task::new(&scenario, 7, updates * small().samples() as u64, small()).unwrap()
+}
+
+fn run(folder: &Folder, threads: usize) -> Run {
+    Run { out: folder.0.clone(), threads, checkpoint_every: 3, evaluation_episodes: 8 }
+}
+
+fn trained(folder: &Folder, updates: u64, threads: usize, resume: bool) -> (Weights, Vec<Line>) {
+    let mut lines = Vec::new();
+    let scenario = oncall_env::shipped("spike").unwrap();
+    let weights = train(scenario, &task(updates), &run(folder, threads), resume, &mut |line| {
+        lines.push(*line);
+    });
+    (weights.unwrap(), lines)
+}
+
+#[test]
+fn threads_change_no_bit() {
+    let folders = ["one", "two", "five"].map(Folder::new);
+    let found = [(0, 1), (1, 2), (2, 5)].map(|(folder, threads)| {
+        trained(&folders[folder], 4, threads, false);
+        fs::read(weights_path(&folders[folder].0)).unwrap()
+    });
+    assert_eq!(found[0], found[1]);
+    assert_eq!(found[0], found[2]);
+}
+
+/// Before the first checkpoint, with a teacher and without, between two, and after the end.
+#[test]
+fn a_resumed_training_ends_with_the_same_bits() {
+    let known = Folder::new("whole");
+    let (_, lines) = trained(&known, 8, 2, false);
+    let bytes = fs::read(weights_path(&known.0)).unwrap();
+    let plain = |line: &Line| (line.update, line.return_usd.to_bits(), line.kl, line.entropy);
+    for stop in [2, 3, 7] {
+        let folder = Folder::new(&format!("stop-{stop}"));
+        let scenario = oncall_env::shipped("spike").unwrap();
+        // A training that dies in the middle of an update's report.
+        let died = std::panic::catch_unwind(|| {
+            train(scenario, &task(8), &run(&folder, 1), false, &mut |line| {
+                assert!(line.update < f64::from(stop), "killed");
+            })
+        });
+        assert!(died.is_err());
+        let (_, rest) = trained(&folder, 8, 2, true);
+        assert_eq!(fs::read(weights_path(&folder.0)).unwrap(), bytes, "stopped at {stop}");
+        let last = &lines[lines.len() - rest.len()..];
+        assert_eq!(
+            rest.iter().map(plain).collect::<Vec<_>>(),
+            last.iter().map(plain).collect::<Vec<_>>()
+        );
+        let log = fs::read_to_string(folder.0.join("training.csv")).unwrap();
+        assert_eq!(log.lines().count(), 9, "{log}");
+    }
+    let (_, rest) = trained(&known, 8, 1, true);
+    assert!(rest.is_empty());
+    assert_eq!(fs::read(weights_path(&known.0)).unwrap(), bytes);
+}
+
+/// The program itself, killed by the system while it works.
+#[test]
+fn a_killed_program_resumes() {
+    let program = |folder: &Folder, resume: bool| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oncall-ppo"));
+        command.args(["train", "--scenario", "spike", "--steps", "40000", "--seed", "3"]);
+        command.args(["--rows=20", "--horizon=20", "--minibatch=400", "--hidden=8"]);
+        command.args(["--checkpoint-every=5", "--evaluation-episodes=4", "--out"]).arg(&folder.0);
+        command.args(resume.then_some("--resume"));
+        // The binary finds libtorch by itself.
+        command.env_remove("LD_LIBRARY_PATH").stdout(Stdio::null());
+        command
+    };
+    let (whole, killed) = (Folder::new("program-whole"), Folder::new("program-killed"));
+    assert!(program(&whole, false).status().unwrap().success());
+    let mut child = program(&killed, false).spawn().unwrap();
+    let (checkpoint, began) = (killed.0.join("checkpoint.safetensors"), Instant::now());
+    while !checkpoint.exists() && child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(Checkpoint::read(&checkpoint).unwrap().update < 100);
+    assert!(program(&killed, true).status().unwrap().success());
+    let weights = |folder: &Folder| fs::read(weights_path(&folder.0)).unwrap();
+    assert_eq!(weights(&killed), weights(&whole));
+}
+
+#[test]
+fn foreign_checkpoints_are_refused() {
+    let folder = Folder::new("foreign");
+    trained(&folder, 3, 1, false);
+    let again = |task: &Task, resume| {
+        let scenario = oncall_env::shipped("spike").unwrap();
+        let error = train(scenario, task, &run(&folder, 1), resume, &mut |_| ()).unwrap_err();
+        format!("{error:#}")
+    };
+    let error = again(&task(3), false);
+    assert!(error.contains("holds a checkpoint already; add --resume"), "{error}");
+    let error = again(&Task { seed: 8, ..task(3) }, true);
+    assert!(error.contains("of another training") && error.contains("\"seed\":7"), "{error}");
+    let path = folder.0.join("checkpoint.safetensors");
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let error = again(&task(3), true);
+    assert!(error.contains("not a safetensors file"), "{error}");
+}
+
+/// The rule's own return is -25 dollars; nobody at the dials costs 155.
+#[test]
+fn a_teacher_is_soon_imitated() {
+    let scenario = oncall_env::shipped("spike").unwrap();
+    let config = Config {
+        rows: 64,
+        horizon: 60,
+        minibatch: 480,
+        hidden: 32,
+        teacher: Some("runbook".to_owned()),
+        teacher_updates: 1000,
+        ..Config::default()
+    };
+    let task = Task::new(&scenario, 1, 200 * config.samples() as u64, config).unwrap();
+    let mut trainer = Trainer::new(scenario, task, 2).unwrap();
+    let mut last = Line::default();
+    while !trainer.is_done() {
+        last = trainer.step().unwrap();
+    }
+    assert!(last.return_usd > -40.0, "{last:?}");
+    let found = trainer.weights(200).unwrap().meta().evaluation.clone().unwrap();
+    assert!(found.return_usd > -60.0, "{found:?}");
+}
+
+#[test]
+fn unknown_teachers_are_refused() {
+    let scenario = oncall_env::shipped("spike").unwrap();
+    let config = Config { teacher: Some("runbok".to_owned()), ..small() };
+    let task = Task::new(&scenario, 1, 1000, config).unwrap();
+    let error = format!("{:#}", Trainer::new(scenario, task, 1).err().unwrap());
+    assert!(error.starts_with("teacher = runbok: policy `runbok` is not known"), "{error}");
+}
+
+#[test]
+fn training_improves_on_its_start() {
+    let scenario = oncall_env::shipped("spike").unwrap();
+    let config = Config { rows: 64, horizon: 60, minibatch: 960, hidden: 32, ..Config::default() };
+    let task = Task::new(&scenario, 1, 100 * config.samples() as u64, config).unwrap();
+    let mut trainer = Trainer::new(scenario, task, 2).unwrap();
+    let before = trainer.weights(200).unwrap().meta().evaluation.clone().unwrap();
+    while !trainer.is_done() {
+        trainer.step().unwrap();
+    }
+    let after = trainer.weights(200).unwrap().meta().evaluation.clone().unwrap();
+    // Nobody at the dials costs 155 dollars, the tuned autoscaler 43.
+    assert!(before.return_usd < -100.0, "{before:?}");
+    assert!(after.return_usd > -60.0, "{after:?}");
+}
