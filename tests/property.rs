@@ -7,6 +7,20 @@ use oncall_fleet::{FleetWorld, Lane, Params, Sig, invariants, signals};
 use oncall_tests::Dice;
 use proptest::prelude::*;
 
+/// An event with every number anywhere in its range, within the first hour.
+fn event<T: Record + Slots>(number: &mut impl FnMut(f64, f64, bool) -> f64) -> T {
+    let mut event = T::defaults();
+    for (index, field) in T::FIELDS.iter().enumerate() {
+        let high = if field.name.starts_with("minute") || field.name == "start_min" {
+            60.0
+        } else {
+            field.high
+        };
+        *event.slot(index) = number(field.low, high, field.whole);
+    }
+    event
+}
+
 /// A scenario with every number anywhere in its range, and now and then at an end of it.
 fn random_params(dice: &mut Dice) -> Params {
     let mut params = Params::defaults("random");
@@ -32,18 +46,6 @@ fn random_params(dice: &mut Dice) -> Params {
     constants.opening.serving = constants.opening.serving.min(constants.fleet.instances_max);
     constants.opening.min_instances =
         constants.opening.min_instances.min(constants.fleet.instances_max);
-    fn event<T: Record + Slots>(number: &mut impl FnMut(f64, f64, bool) -> f64) -> T {
-        let mut event = T::defaults();
-        for (index, field) in T::FIELDS.iter().enumerate() {
-            let high = if field.name.starts_with("minute") || field.name == "start_min" {
-                60.0
-            } else {
-                field.high
-            };
-            *event.slot(index) = number(field.low, high, field.whole);
-        }
-        event
-    }
     for _ in 0..number(0.0, 4.0, true) as usize {
         params.numbers.surges.push(event::<Surge>(&mut number));
     }
@@ -104,7 +106,11 @@ fn check(params: Params, seed: u64, minutes: usize) {
         let burn = at(Sig::error_rate) / lane.numbers.constants.slo.error_budget;
         assert_near(at(Sig::burn), burn, "burn");
         burned += burn / lane.numbers.constants.slo.window_min;
-        assert_near(before - lane.budget_left, burn / lane.numbers.constants.slo.window_min, "budget");
+        assert_near(
+            before - lane.budget_left,
+            burn / lane.numbers.constants.slo.window_min,
+            "budget",
+        );
         assert!(at(Sig::admitted_rps) <= at(Sig::offered_rps));
         assert!(at(Sig::error_rate) >= at(Sig::failed_share) || at(Sig::admitted_rps) == 0.0);
     }

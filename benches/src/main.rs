@@ -49,15 +49,22 @@ impl Bench {
             bits = oncall_core::streams::scramble(bits.wrapping_add(0x9e37_79b9_7f4a_7c15));
             bits
         };
-        let actions = (0..PREPARED)
-            .map(|_| {
-                let dials = (0..definition.batch).flat_map(|_| env.spec().dials.iter());
-                // One dial in eight is turned, as by a policy that has begun to learn.
-                dials
-                    .map(|dial| if next() % 8 == 0 { (next() % dial.choices() as u64) as i32 } else { 0 })
-                    .collect()
-            })
-            .collect();
+        let actions =
+            (0..PREPARED)
+                .map(|_| {
+                    let dials = (0..definition.batch).flat_map(|_| env.spec().dials.iter());
+                    // One dial in eight is turned, as by a policy that has begun to learn.
+                    dials
+                        .map(|dial| {
+                            if next() % 8 == 0 {
+                                (next() % dial.choices() as u64) as i32
+                            } else {
+                                0
+                            }
+                        })
+                        .collect()
+                })
+                .collect();
         Ok(Self { columns: env.columns(), definition, env, actions })
     }
 
@@ -102,7 +109,8 @@ fn check(benches: &mut [Bench]) -> Result<(), Box<dyn Error>> {
         let found = bench.digest()?;
         let expected = &bench.definition.expected_digest;
         if found != *expected {
-            let _ = writeln!(wrong, "{}: digest {found}, expected {expected}", bench.definition.name);
+            let _ =
+                writeln!(wrong, "{}: digest {found}, expected {expected}", bench.definition.name);
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
@@ -118,7 +126,9 @@ fn measure(benches: &mut [Bench]) -> Result<(), Box<dyn Error>> {
     let record = folder().join("record/engine.csv");
     let mut history = std::fs::read_to_string(&record).unwrap_or_default();
     if history.is_empty() {
-        history.push_str("version,name,batch,ns_per_minute_median,ns_per_minute_min,ns_per_minute_max\n");
+        history.push_str(
+            "version,name,batch,ns_per_minute_median,ns_per_minute_min,ns_per_minute_max\n",
+        );
     }
     println!("{:<14} {:>7} {:>14} {:>14}", "definition", "batch", "M minutes/s", "ns per minute");
     for (bench, seconds) in benches.iter().zip(&mut seconds) {

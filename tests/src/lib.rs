@@ -64,7 +64,8 @@ pub fn trajectory(env: &mut AnyVecEnv, seeds: &[u64], steps: usize) -> Vec<u64> 
                 digest.word(u64::from(x.to_bits()));
             }
             digest.f64(columns.rewards[row]);
-            digest.word(u64::from(columns.terminated[row]) << 1 | u64::from(columns.truncated[row]));
+            digest
+                .word(u64::from(columns.terminated[row]) << 1 | u64::from(columns.truncated[row]));
             let terms = spec.terms.len();
             columns.terms[row * terms..][..terms].iter().for_each(|&usd| digest.f64(usd));
             digest.word(env.digest(row));

@@ -84,7 +84,8 @@ fn write_csv(
     let mut out = create(path)?;
     let columns: Vec<usize> = (0..spec.signals.len()).filter(|&i| spec.signals[i].column).collect();
     let names = columns.iter().map(|&i| spec.signals[i].name);
-    let names = ["seed", "minute"].into_iter().chain(names).chain(spec.terms.iter().map(|term| term.name));
+    let names =
+        ["seed", "minute"].into_iter().chain(names).chain(spec.terms.iter().map(|term| term.name));
     let head: Vec<&str> = names.chain(["reward"]).collect();
     let cannot = || format!("cannot write {}", path.display());
     writeln!(out, "{}", head.join(",")).with_context(cannot)?;
