@@ -12,7 +12,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-scenario", &["oncall-core", "oncall-fleet"]),
     ("oncall-vec", &["oncall-core"]),
     ("oncall-env", &["oncall-core", "oncall-fleet", "oncall-scenario", "oncall-vec"]),
-    ("oncall-heuristics", &["oncall-core", "oncall-fleet", "oncall-env", "oncall-scenario"]),
+    (
+        "oncall-heuristics",
+        &["oncall-core", "oncall-fleet", "oncall-env", "oncall-scenario", "oncall-weights"],
+    ),
     ("oncall-eval", &["oncall-core", "oncall-fleet", "oncall-env", "oncall-heuristics"]),
     (
         "oncall-cli",

@@ -1,7 +1,7 @@
 //! The list of all policies.
 
 use crate::param::Param;
-use crate::policies::{cheats, fixed, hpa, open_loop, random};
+use crate::policies::{cheats, fixed, hpa, open_loop, random, trained};
 use crate::runbook;
 use crate::spec::{PolicyError, PolicySpec};
 use crate::{Policy, tuned};
@@ -16,11 +16,20 @@ pub struct Description {
     pub doc: &'static str,
     /// Its parameters; ranges are what a search may try.
     pub params: Vec<Param>,
-    make: fn(&[f64]) -> Box<dyn Policy>,
+    make: Make,
+}
+
+/// How a policy is built.
+#[derive(Debug)]
+enum Make {
+    /// From the values of its parameters.
+    Rule(fn(&[f64]) -> Box<dyn Policy>),
+    /// From the weights of the scenario.
+    Trained,
 }
 
 static ALL: LazyLock<Vec<Description>> = LazyLock::new(|| {
-    let entry = |name, doc, params, make| Description { name, doc, params, make };
+    let entry = |name, doc, params, make| Description { name, doc, params, make: Make::Rule(make) };
     let mut all = vec![
         entry(
             "hold",
@@ -71,6 +80,12 @@ static ALL: LazyLock<Vec<Description>> = LazyLock::new(|| {
             |values| Box::new(random::Random::new(random::RandomParams::from_values(values))),
         ),
     ];
+    all.push(Description {
+        name: trained::NAME,
+        doc: "The agent trained by proximal policy optimisation: that of the scenario, else a generalist.",
+        params: Vec::new(),
+        make: Make::Trained,
+    });
     all.extend(cheats::CHEATS.iter().map(|cheat| entry(cheat.0, cheat.1, Vec::new(), cheat.2)));
     all
 });
@@ -100,7 +115,10 @@ pub fn build(spec: &PolicySpec) -> Result<Box<dyn Policy>, PolicyError> {
 /// one of the shipped ones.
 pub fn build_for(spec: &PolicySpec, scenario: &str) -> Result<Box<dyn Policy>, PolicyError> {
     let (description, values) = spec.values(&tuned::sets(&spec.name, scenario))?;
-    Ok((description.make)(&values))
+    match description.make {
+        Make::Rule(make) => Ok(make(&values)),
+        Make::Trained => trained::policy(scenario),
+    }
 }
 
 /// The given policy with every parameter spelled out, as [`build_for`] would use it.

@@ -1,4 +1,5 @@
-//! The trained weights that come with the project, one file a scenario.
+//! The trained weights that come with the project, one file a scenario; those of the mixtures are
+//! generalists.
 
 use crate::file::{Weights, WeightsError};
 use crate::policy::PpoPolicy;
@@ -12,7 +13,16 @@ macro_rules! files {
 }
 
 /// Scenario and bytes of each file.
-static FILES: &[(&str, &[u8])] = files!["spike", "bad-build"];
+static FILES: &[(&str, &[u8])] = files![
+    "spike",
+    "bad-build",
+    "cache-flush",
+    "spike-hard",
+    "bad-build-hard",
+    "cache-flush-hard",
+    "mixed",
+    "mixed-hard",
+];
 
 /// Scenarios that have weights.
 pub fn names() -> impl Iterator<Item = &'static str> {
