@@ -90,7 +90,7 @@ impl Bench {
         let mut digest = Digest::new();
         (0..self.definition.batch).for_each(|row| digest.word(self.env.digest(row)));
         self.columns.observations.iter().for_each(|x| digest.word(u64::from(x.to_bits())));
-        Ok(format!("{:016x}", digest.value()))
+        Ok(oncall_core::hex(digest.value()))
     }
 }
 

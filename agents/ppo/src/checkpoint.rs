@@ -45,8 +45,8 @@ impl Task {
         ensure!(steps > 0, "steps = 0: expected at least 1");
         Ok(Self {
             scenario: scenario.name.clone(),
-            scenario_hash: format!("{:016x}", scenario.hash),
-            spec_hash: format!("{:016x}", scenario.world.spec().hash()),
+            scenario_hash: oncall_core::hex(scenario.hash),
+            spec_hash: oncall_core::hex(scenario.world.spec().hash()),
             seed,
             updates: steps.div_ceil(config.samples() as u64),
             config,

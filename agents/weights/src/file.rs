@@ -200,7 +200,7 @@ fn check_meta(meta: &Meta, spec: &Spec) -> Result<(), WeightsError> {
     if meta.format != FORMAT {
         return Err(WeightsError::value("format", meta.format, FORMAT));
     }
-    let hash = format!("{:016x}", spec.hash());
+    let hash = oncall_core::hex(spec.hash());
     if meta.world != spec.world || meta.spec_hash != hash {
         let found = format!("{} {}", meta.world, meta.spec_hash);
         let expected = format!(

@@ -16,7 +16,7 @@ mod fleet;
 use crate::args::DescribeArgs;
 use crate::output::{Table, hex, print, print_json, short, wrap};
 use crate::scenarios;
-use oncall_core::{Dial, DialKind, Generator, Scale, Signal, Spec, View};
+use oncall_core::{Dial, DialKind, Scale, Signal, Spec, View};
 use oncall_env::{AnyWorld, Scenario};
 use oncall_heuristics::Param;
 use serde_json::{Value, json};
@@ -29,13 +29,6 @@ pub fn run(args: &DescribeArgs) -> anyhow::Result<()> {
     };
     let scenario = scenarios::open(name)?;
     if args.json { print_json(&scenario_json(&scenario)) } else { print(&scenario_text(&scenario)) }
-}
-
-fn generator_name(generator: Generator) -> &'static str {
-    match generator {
-        Generator::Pcg => "pcg",
-        Generator::Mulberry32 => "mulberry32",
-    }
 }
 
 fn scenario_text(scenario: &Scenario) -> String {
@@ -51,7 +44,7 @@ fn scenario_text(scenario: &Scenario) -> String {
         hex(spec.hash()),
         spec.world,
         spec.version,
-        generator_name(scenario.world.generator())
+        scenario.world.generator().name()
     );
     match &scenario.world {
         AnyWorld::Fleet(world) => fleet::write_text(&mut text, world),
@@ -79,16 +72,6 @@ fn dial_range(dial: &Dial) -> String {
         DialKind::Count | DialKind::Real | DialKind::Log => {
             format!("{}..{}", short(dial.low, 3), short(dial.high, 3))
         }
-    }
-}
-
-fn kind_name(kind: DialKind) -> &'static str {
-    match kind {
-        DialKind::Count => "count",
-        DialKind::Real => "real",
-        DialKind::Log => "log",
-        DialKind::Switch => "switch",
-        DialKind::Press => "press",
     }
 }
 
@@ -132,7 +115,7 @@ fn scenario_json(scenario: &Scenario) -> Value {
         "spec_hash": hex(spec.hash()),
         "world": spec.world,
         "spec_version": spec.version,
-        "generator": generator_name(scenario.world.generator()),
+        "generator": scenario.world.generator().name(),
         "variants": variants,
         "dials": spec.dials.iter().map(dial_json).collect::<Vec<_>>(),
         "signals": spec.signals.iter().map(signal_json).collect::<Vec<_>>(),
@@ -146,7 +129,7 @@ fn dial_json(dial: &Dial) -> Value {
         "name": dial.name,
         "label": dial.label,
         "unit": dial.unit,
-        "kind": kind_name(dial.kind),
+        "kind": dial.kind.name(),
         "low": dial.low,
         "high": dial.high,
         "default": dial.default,
@@ -156,10 +139,9 @@ fn dial_json(dial: &Dial) -> Value {
 }
 
 fn signal_json(signal: &Signal) -> Value {
-    let (scale, knee) = match signal.scale {
-        Scale::Linear => ("linear", None),
-        Scale::Log => ("log", None),
-        Scale::Symlog { knee } => ("symlog", Some(knee)),
+    let knee = match signal.scale {
+        Scale::Linear | Scale::Log => None,
+        Scale::Symlog { knee } => Some(knee),
     };
     json!({
         "name": signal.name,
@@ -167,7 +149,7 @@ fn signal_json(signal: &Signal) -> Value {
         "unit": signal.unit,
         "low": signal.low,
         "high": signal.high,
-        "scale": scale,
+        "scale": signal.scale.name(),
         "knee": knee,
         "view": signal.view.name(),
         "column": signal.column,

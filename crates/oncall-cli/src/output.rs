@@ -1,6 +1,7 @@
 //! How text reaches the user: streams that may close early, numbers, hashes, tables.
 
 use anyhow::Context as _;
+pub(crate) use oncall_core::hex;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -36,11 +37,6 @@ pub(crate) fn create(path: &Path) -> anyhow::Result<Box<dyn Write>> {
     }
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Box::new(BufWriter::new(file)))
-}
-
-/// A hash as people compare it.
-pub(crate) fn hex(hash: u64) -> String {
-    format!("{hash:016x}")
 }
 
 /// The shortest text that reads back as the same number.

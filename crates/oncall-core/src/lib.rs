@@ -24,7 +24,7 @@ pub mod spec;
 pub mod streams;
 pub mod world;
 
-pub use digest::{Digest, fnv1a};
+pub use digest::{Digest, fnv1a, hex};
 pub use draw::{Dist, Sampled};
 pub use policy::{Policy, PolicyKey};
 pub use spec::{Dial, DialKind, Scale, Scaler, Signal, Spec, Term, View};

@@ -23,6 +23,19 @@ pub enum DialKind {
     Press,
 }
 
+impl DialKind {
+    /// `count`, `real`, `log`, `switch` or `press`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DialKind::Count => "count",
+            DialKind::Real => "real",
+            DialKind::Log => "log",
+            DialKind::Switch => "switch",
+            DialKind::Press => "press",
+        }
+    }
+}
+
 /// One dial of the operator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dial {
@@ -162,6 +175,17 @@ pub enum Scale {
         /// Where the logarithm begins to bend.
         knee: f64,
     },
+}
+
+impl Scale {
+    /// `linear`, `log` or `symlog`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scale::Linear => "linear",
+            Scale::Log => "log",
+            Scale::Symlog { .. } => "symlog",
+        }
+    }
 }
 
 /// Who sees a signal in the observation.

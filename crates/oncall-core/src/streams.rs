@@ -42,6 +42,19 @@ pub enum Generator {
     Mulberry32,
 }
 
+impl Generator {
+    /// All of them; the first one is the default.
+    pub const ALL: [Generator; 2] = [Generator::Pcg, Generator::Mulberry32];
+
+    /// `pcg` or `mulberry32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Generator::Pcg => "pcg",
+            Generator::Mulberry32 => "mulberry32",
+        }
+    }
+}
+
 /// Training and test episodes are disjoint by construction: the split enters every key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Split {
@@ -129,9 +142,7 @@ impl EpisodeKey {
 
     /// The inverse of [`EpisodeKey::bits`]; `None` for an unknown generator.
     pub fn from_bits((hash, generator): (u64, u64)) -> Option<Self> {
-        let generator = [Generator::Pcg, Generator::Mulberry32]
-            .into_iter()
-            .find(|&known| known as u64 == generator)?;
+        let generator = Generator::ALL.into_iter().find(|&known| known as u64 == generator)?;
         Some(Self { hash, generator })
     }
 }

@@ -31,10 +31,6 @@ pub mod tune;
 
 pub use error::EvalError;
 pub use evaluate::{Contender, Progress, default_contenders, evaluate};
+pub use oncall_core::hex;
 pub use report::{PolicyEpisodes, Report, ScenarioEpisodes};
 pub use runner::{EPISODES_MAX, EpisodeResult, Plan, episode_minutes, run_policy};
-
-/// A hash as 16 hex digits.
-pub fn hex(hash: u64) -> String {
-    format!("{hash:016x}")
-}

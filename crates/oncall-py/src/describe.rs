@@ -1,6 +1,6 @@
 //! The `Spec` and the scenario as plain dicts, for `oncall_gym.spaces`.
 
-use oncall_core::{Dial, DialKind, Scale, Signal, Spec, Term, View};
+use oncall_core::{Dial, Signal, Spec, Term, View, hex};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -15,35 +15,12 @@ pub(crate) struct About {
     pub(crate) generator: &'static str,
 }
 
-/// Hashes are shown as sixteen hexadecimal digits, which JSON keeps.
-fn hex(hash: u64) -> String {
-    format!("{hash:016x}")
-}
-
-fn kind_name(kind: DialKind) -> &'static str {
-    match kind {
-        DialKind::Count => "count",
-        DialKind::Real => "real",
-        DialKind::Log => "log",
-        DialKind::Switch => "switch",
-        DialKind::Press => "press",
-    }
-}
-
-fn scale_name(scale: Scale) -> &'static str {
-    match scale {
-        Scale::Linear => "linear",
-        Scale::Log => "log",
-        Scale::Symlog { .. } => "symlog",
-    }
-}
-
 fn dial<'py>(py: Python<'py>, dial: &Dial) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", dial.name)?;
     dict.set_item("label", dial.label)?;
     dict.set_item("unit", dial.unit)?;
-    dict.set_item("kind", kind_name(dial.kind))?;
+    dict.set_item("kind", dial.kind.name())?;
     dict.set_item("low", dial.low)?;
     dict.set_item("high", dial.high)?;
     dict.set_item("default", dial.default)?;
@@ -61,7 +38,7 @@ fn signal<'py>(py: Python<'py>, signal: &Signal) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("unit", signal.unit)?;
     dict.set_item("low", signal.low)?;
     dict.set_item("high", signal.high)?;
-    dict.set_item("scale", scale_name(signal.scale))?;
+    dict.set_item("scale", signal.scale.name())?;
     dict.set_item("scaled_low", scaled_low)?;
     dict.set_item("scaled_high", scaled_high)?;
     dict.set_item("view", signal.view.name())?;

@@ -8,7 +8,7 @@ use crate::errors::{Class, engine_error, scenario_error};
 use crate::files::Mapping;
 use crate::keywords::{Checked, Keywords, count, demand};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
-use oncall_core::{Generator, Spec, View};
+use oncall_core::{Spec, View};
 use oncall_env::{
     AnyVecEnv, Columns, EpisodeStats, ResetColumns, Seeds, ShippedOr, VecError, load, load_named,
 };
@@ -192,10 +192,7 @@ impl VecCore {
             description: scenario.description,
             scenario_hash: scenario.hash,
             params_hash: scenario.world.params_hash(),
-            generator: match scenario.world.generator() {
-                Generator::Pcg => "pcg",
-                Generator::Mulberry32 => "mulberry32",
-            },
+            generator: scenario.world.generator().name(),
         };
         let (view, interval_min) = (options.view, options.decision_interval_min as usize);
         let engine = AnyVecEnv::new(scenario.world, rows, options)

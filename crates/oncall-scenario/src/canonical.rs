@@ -1,6 +1,5 @@
 //! The hash of a scenario: of everything that changes a trajectory, and of nothing else.
 
-use crate::fleet::generator_name;
 use oncall_core::{Dist, fnv1a};
 use oncall_fleet::Params;
 use oncall_fleet::params::{Constants, Deploy, Flush, Record, Surge, Target};
@@ -10,7 +9,7 @@ use std::fmt::Write as _;
 /// their bits. Name, title, description, spaces and the order of fixed fields do not count.
 pub(crate) fn hash(params: &Params) -> u64 {
     let mut text = String::from("fleet scenario 1\n");
-    let generator = generator_name(params.generator);
+    let generator = params.generator.name();
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{generator} {}", params.hide_build_truth);
     let mut numbers = params.numbers;

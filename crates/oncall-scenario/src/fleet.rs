@@ -10,17 +10,6 @@ use oncall_core::{Dist, Generator, Sampled};
 use oncall_fleet::Params;
 use oncall_fleet::params::{Constants, Deploy, EVENTS_MAX, Field, Flush, Record, Surge, Target};
 
-/// The generators; the first one is the default.
-pub(crate) const GENERATORS: [Generator; 2] = [Generator::Pcg, Generator::Mulberry32];
-
-/// The name of a generator.
-pub(crate) fn generator_name(generator: Generator) -> &'static str {
-    match generator {
-        Generator::Pcg => "pcg",
-        Generator::Mulberry32 => "mulberry32",
-    }
-}
-
 /// The section that may hold a series, and the numbers that a series replaces.
 pub(crate) const DEMAND: &str = "demand";
 pub(crate) const SERIES: &str = "series";
@@ -134,9 +123,9 @@ impl Reader<'_> {
     }
 
     fn generator(&mut self, node: &Node, path: &str) {
-        let names = GENERATORS.map(|generator| quoted(generator_name(generator))).join(" or ");
+        let names = Generator::ALL.map(|generator| quoted(generator.name())).join(" or ");
         let Some(found) = text(self.report, node, path, &names) else { return };
-        match GENERATORS.into_iter().find(|generator| generator_name(*generator) == found) {
+        match Generator::ALL.into_iter().find(|generator| generator.name() == found) {
             Some(generator) => self.params.generator = generator,
             None => self.report.add(path, node.shown(), names),
         }

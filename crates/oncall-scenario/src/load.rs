@@ -148,9 +148,8 @@ fn mixture(
         if let Some((first, _)) = variants.first()
             && first.generator != params.generator
         {
-            let name = |generator| fleet::generator_name(generator);
-            let value = format!("{:?} with generator {}", params.name, name(params.generator));
-            let expected = format!("that of {:?}, {}", first.name, name(first.generator));
+            let value = format!("{:?} with generator {}", params.name, params.generator.name());
+            let expected = format!("that of {:?}, {}", first.name, first.generator.name());
             report.add(child(&path, "scenario"), value, expected);
         }
         variants.push((params, weight));

@@ -1,10 +1,11 @@
 //! The JSON Schema of a scenario file, made from the field tables.
 
-use crate::fleet::{DEMAND, Events, GENERATORS, SERIES, generator_name};
+use crate::fleet::{DEMAND, Events, SERIES};
 use crate::load::{MIXTURE, MIXTURE_MAX, NAME_MAX, SCHEMA_VERSION, WORLD};
 use crate::node::{Node, plain};
 use crate::number::{KINDS, WEIGHT_MAX, WEIGHTS, is_switch};
 use crate::series::RPS_MAX;
+use oncall_core::Generator;
 use oncall_fleet::params::{Constants, EVENTS_MAX, Field};
 
 /// Where the shape of a distribution lies among the definitions.
@@ -45,7 +46,7 @@ fn schema() -> Node {
         ("title".to_owned(), typed("string", "For people.")),
         ("description".to_owned(), typed("string", "What happens.")),
     ];
-    let generators = texts(GENERATORS.map(generator_name));
+    let generators = texts(Generator::ALL.map(Generator::name));
     let flags = [
         (
             "generator".to_owned(),
@@ -55,7 +56,7 @@ fn schema() -> Node {
                     text("Generator of the episodes; mulberry32 takes seeds of 32 bits."),
                 ),
                 ("enum", generators),
-                ("default", text(generator_name(GENERATORS[0]))),
+                ("default", text(Generator::default().name())),
             ]),
         ),
         (
