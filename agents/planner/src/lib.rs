@@ -1,4 +1,18 @@
 //! Planners: search over dial schedules with a copy of the world.
+//!
+//! The clairvoyant planner knows a morning in advance: its noise is a function of the episode's key. What
+//! it reaches is score 100 of the scenario, a planner's score and not a proven bound.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `clairvoyant` | many episodes on some threads |
+//! | `search` | the stages: rules, fleet, presses, local search, restarts |
+//! | `seeds` | what the rules do on the very episode |
+//! | `episode` | a shift that is played again and again, from where it changes to where it no longer differs |
+//! | `level` | the cheapest shed share, recommendations and TTL of a minute |
+//! | `table`, `fleet`, `solve` | the cheapest fleet of a shift by dynamic programming |
+//! | `presses`, `local` | presses and blocks moved while it pays |
+//! | `reference` | the committed constants, and a sample of them computed again |
 
 mod clairvoyant;
 mod episode;

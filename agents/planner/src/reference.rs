@@ -176,3 +176,58 @@ pub fn reference_check(
     });
     Ok(ReferenceCheck { committed, episodes: episodes.collect() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_constants_are_those_of_the_shipped_scenarios_and_of_the_scores() {
+        let reference = planner_reference();
+        assert_eq!(reference.planner_version, PLANNER_VERSION);
+        let search = Search { budget_min: reference.budget_min, seed: reference.search_seed };
+        assert_eq!(search, REFERENCE_SEARCH);
+        let names: Vec<&str> = reference.scenarios.iter().map(|k| k.scenario.as_str()).collect();
+        assert_eq!(names, oncall_env::shipped_names());
+        for known in &reference.scenarios {
+            let name = &known.scenario;
+            assert_eq!(known.hash, hex(oncall_env::shipped(name).unwrap().hash), "{name}");
+            assert_eq!(known.returns.len(), 100, "{name}");
+            assert!((stats::mean(&known.returns) - known.mean).abs() < 1e-9, "{name}");
+            assert!(known.mean > known.best_rule_mean && known.standard_error > 0.0, "{name}");
+            let scores = oncall_eval::score::reference();
+            let score = scores.scenarios.iter().find(|c| c.scenario == *name).unwrap();
+            let planner = score.planner.as_ref().map(|planner| planner.mean);
+            assert_eq!((&score.hash, planner), (&known.hash, Some(known.mean)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_sample_comes_out_again() {
+        for name in oncall_env::shipped_names() {
+            let scenario = oncall_env::shipped(name).unwrap();
+            let check = reference_check(&scenario, 2, 2, &|| ()).unwrap();
+            let indices: Vec<usize> = check.episodes.iter().map(|e| e.index).collect();
+            assert_eq!(indices, [0, 50], "{name}");
+            assert!(check.agrees(), "{name}: {:?}", check.episodes);
+        }
+    }
+
+    #[test]
+    fn a_wrong_constant_disagrees_and_bad_samples_are_refused() {
+        let good = Recomputed { index: 0, seed: 1, committed: -10.0, found: -10.04 };
+        assert!(good.agrees());
+        assert!(!Recomputed { found: -10.06, ..good }.agrees());
+        assert!(!Recomputed { found: -9.9, ..good }.agrees());
+        let steady = oncall_env::shipped("steady").unwrap();
+        let error = |scenario: &Scenario, sample| {
+            reference_check(scenario, sample, 1, &|| ()).unwrap_err().to_string()
+        };
+        assert_eq!(error(&steady, 0), "sample = 0: expected 1..=100");
+        assert_eq!(error(&steady, 101), "sample = 101: expected 1..=100");
+        let other = Scenario { hash: steady.hash ^ 1, ..steady.clone() };
+        assert!(error(&other, 1).starts_with("hash of steady = "), "{}", error(&other, 1));
+        let unknown = Scenario { name: "nobody".to_owned(), ..steady };
+        assert!(error(&unknown, 1).starts_with("scenario = nobody: expected one with constants"));
+    }
+}
