@@ -43,8 +43,10 @@ pub enum Command {
     Eval(crate::eval::EvalArgs),
     /// Search the parameters of a policy.
     Tune(crate::tune::TuneArgs),
-    /// Draw one episode of each scenario as a page of HTML.
+    /// Write a page of HTML: scores with intervals, who beats whom, and one episode of each scenario.
     Report(ReportArgs),
+    /// Show the planner's constants, which scores are relative to, or compute a sample of them again.
+    Reference(crate::reference::ReferenceArgs),
     /// Measure how many minutes a second the engine plays.
     Bench(BenchArgs),
 }

@@ -50,11 +50,11 @@ fn column(csv: &str, name: &str) -> Vec<f64> {
 fn help_and_version_go_to_standard_output() {
     assert!(stdout(&["--version"]).starts_with("oncall "));
     let help = stdout(&["--help"]);
-    for word in ["list", "describe", "check", "run", "eval", "tune", "report", "bench", "Examples:"]
-    {
-        assert!(help.contains(word), "{word}");
-    }
-    for command in ["list", "describe", "check", "run", "eval", "tune", "report", "bench"] {
+    let commands =
+        ["list", "describe", "check", "run", "eval", "tune", "report", "reference", "bench"];
+    assert!(help.contains("Examples:"));
+    for command in commands {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}");
         assert!(stdout(&[command, "--help"]).contains("Usage: oncall"), "{command}");
     }
 }
@@ -73,6 +73,8 @@ fn wrong_usage_is_code_2() {
         &["run", "spike", "--policy", "hold", "--dials", "x.csv"],
         &["bench", "--seconds", "0"],
         &["report", "--policies", "hold,"],
+        &["reference", "--sample", "2"],
+        &["reference", "--threads", "2"],
     ] {
         assert!(stderr(args, 2).starts_with("error: "), "{args:?}");
     }
@@ -389,4 +391,28 @@ fn the_report_is_one_page_that_needs_nothing_else() {
     }
     let many = ["fixed-1"; 9].join(",");
     assert!(stderr(&["report", "--policies", &many], 1).contains("at most 8"));
+}
+
+#[test]
+fn the_reference_is_shown_and_checked() {
+    let shown = stdout(&["reference"]);
+    assert!(shown.contains("The planner's score, not a proven bound"), "{shown}");
+    for name in ["spike", "bad-build-hard", "mixed"] {
+        assert!(shown.lines().any(|line| line.starts_with(&format!("  {name} "))), "{name}");
+    }
+    let one = stdout(&["reference", "--scenarios", "steady"]);
+    assert!(one.contains("  steady ") && !one.contains("  spike "), "{one}");
+    let check = ["reference", "--check", "--scenarios", "bad-build,steady", "--sample", "1"];
+    let checked = stdout(&check);
+    for name in ["bad-build", "steady"] {
+        let line = checked.lines().find(|line| line.contains(&format!("  {name} "))).unwrap();
+        assert!(line.ends_with("agrees"), "{line}");
+    }
+    // Any number of threads finds the same.
+    assert_eq!(stdout(&[&check[..], &["--threads", "1"]].concat()), checked);
+    let message = stderr(&["reference", "--check", "--sample", "101"], 1);
+    assert!(message.contains("sample = 101: expected 1..=100"), "{message}");
+    let message = stderr(&["reference", "--check", "--sample", "1", "--threads", "0"], 1);
+    assert!(message.contains("threads = 0"), "{message}");
+    assert!(stderr(&["reference", "--scenarios", "spik"], 1).contains("\"spik\""));
 }
