@@ -85,9 +85,14 @@ fn statistics(
     plan: Plan,
 ) -> anyhow::Result<Statistics> {
     let (report, played) = evaluate_all(scenarios, contenders, plan)?;
+    // Some seconds for many episodes: long enough to wonder.
+    let spinner = ProgressBar::new_spinner().with_message("comparing the policies");
+    spinner.enable_steady_tick(std::time::Duration::from_millis(200));
     let bootstrap = Bootstrap::new(plan.seed);
     let profiles = overall::profiles(&played, reference(), &pairs::taus(), bootstrap);
-    Ok(Statistics { report, profiles, duels: overall::duels(&played, bootstrap) })
+    let duels = overall::duels(&played, bootstrap);
+    spinner.finish_and_clear();
+    Ok(Statistics { report, profiles, duels })
 }
 
 /// One shift of every scenario, played by every policy.

@@ -1,6 +1,7 @@
 //! The page around the drawings.
 
 use super::curves::Group;
+use super::scores::number;
 use super::svg::escape;
 use super::{Chapter, Recording, learning, pairs, scores, timeline};
 use crate::output::{hex, short};
@@ -174,13 +175,13 @@ fn write_table(text: &mut String, spec: &Spec, recordings: &[Recording]) {
         let mark = if stats.return_ >= best { " class=\"best\"" } else { "" };
         let _ = write!(
             text,
-            "<tr{mark}><td class=\"who\"><i class=\"{}\"></i>{}</td><td>{:.2}</td>",
+            "<tr{mark}><td class=\"who\"><i class=\"{}\"></i>{}</td><td>{}</td>",
             timeline::class(index),
             escape(&recording.policy),
-            stats.return_
+            number(stats.return_, 2)
         );
         for &dollars in &stats.terms {
-            let _ = write!(text, "<td>{:.2}</td>", dollars + 0.0);
+            let _ = write!(text, "<td>{}</td>", number(dollars, 2));
         }
         let mitigated = match (outcome.minutes_to_mitigate, outcome.unmitigated) {
             (None, _) => "–".to_owned(),

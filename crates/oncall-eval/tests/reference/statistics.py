@@ -103,8 +103,13 @@ if __name__ == "__main__":
         float(np.median([np.mean(s) for s in strata])),
         interval(lambda rng: np.median([np.mean(drawn(s, rng)) for s in strata]), 9, 400),
     )
-    gap = lambda values: -20.0 - np.mean(np.minimum(values, -20.0))
-    pooled = lambda rng: [x for s in strata for x in drawn(s, rng)]
+
+    def gap(values: list[float]) -> float:
+        return -20.0 - np.mean(np.minimum(values, -20.0))
+
+    def pooled(rng: Pcg32) -> list[float]:
+        return [x for s in strata for x in drawn(s, rng)]
+
     print("gap to -20", float(gap(sum(strata, []))), interval(lambda rng: gap(pooled(rng)), 9, 400))
     taus = [-150.0, -31.0, -22.5, -10.0, 0.0]
     print("profile", profile(sum(strata, []), taus))
