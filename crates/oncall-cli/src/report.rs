@@ -52,6 +52,8 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
         note(&format!("{}: no episode has ended yet, left out", folder.display()));
     }
     let which = Which { seed: args.seed, split: args.split.into(), minutes: None };
+    // Before the many episodes: what cannot be drawn is known in a moment.
+    let chapters = chapters(&scenarios, policies, which)?;
     let statistics = match args.episodes {
         0 => None,
         episodes => {
@@ -64,7 +66,6 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
             Some(statistics(&scenarios, &contenders, plan)?)
         }
     };
-    let chapters = chapters(scenarios, policies, which)?;
     let page = Page { policies: policies.clone(), statistics, curves, chapters, which };
     let text = page.html();
     let cannot = || format!("cannot write {}", args.out.display());
@@ -97,7 +98,7 @@ fn statistics(
 
 /// One shift of every scenario, played by every policy.
 fn chapters(
-    scenarios: Vec<Scenario>,
+    scenarios: &[Scenario],
     policies: &[String],
     which: Which,
 ) -> anyhow::Result<Vec<Chapter>> {
@@ -110,10 +111,10 @@ fn chapters(
         let mut recordings = Vec::new();
         for policy in policies {
             bar.set_message(format!("{}, {policy}", scenario.name));
-            recordings.push(record(&scenario, which, policy)?);
+            recordings.push(record(scenario, which, policy)?);
             bar.inc(1);
         }
-        chapters.push(Chapter { scenario, recordings });
+        chapters.push(Chapter { scenario: scenario.clone(), recordings });
     }
     bar.finish_and_clear();
     Ok(chapters)

@@ -212,6 +212,9 @@ fn bar(figure: Figure, index: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::evaluate_all;
+    use oncall_core::Split;
+    use oncall_eval::{Contender, Plan};
 
     #[test]
     fn numbers_have_a_true_minus_and_no_minus_zero() {
@@ -225,5 +228,28 @@ mod tests {
         let text = bar(Figure { value: -341.0, ci95: [-400.0, 120.0] }, 2);
         assert!(text.contains("M2.0 8H82.0") && text.contains("M2.0 3V13"), "{text}");
         assert!(text.contains("point p2"));
+    }
+
+    #[test]
+    fn whoever_beats_the_planner_too_often_is_marked() {
+        let scenarios = [oncall_env::shipped("steady").unwrap()];
+        let policies = ["hold", "runbook"].map(str::to_owned);
+        let contenders = ["hold", "runbook"].map(|text| Contender::parse(text).unwrap());
+        let plan = Plan { episodes: 3, split: Split::Test, seed: 0, threads: 1 };
+        let (mut report, _) = evaluate_all(&scenarios, &contenders, plan).unwrap();
+        let page = |report: &Report| {
+            let mut text = String::new();
+            write(&mut text, report, &policies);
+            text
+        };
+        assert!(!page(&report).contains("alert") && !page(&report).contains("too low"));
+        let beats = BeatsPlanner { episodes: 100, share: 0.03 };
+        report.scenarios[0].policies[1].beats_planner = Some(beats);
+        let text = page(&report);
+        assert!(text.contains("<td class=\"alert\">3 %<small>of 100</small></td>"), "{text}");
+        assert!(text.contains("runbook beats the planner on more than 1 %"), "{text}");
+        // The better one stands first, whatever the order on the page.
+        let first = text.find("</i>runbook<small>best, and the best rule</small>").unwrap();
+        assert!(first < text.find("</i>hold</td>").unwrap(), "{text}");
     }
 }
