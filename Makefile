@@ -24,8 +24,8 @@ build: ## Build the command line (release)
 run: build ## The main job: all shipped policies on the three bad mornings, score table, one page per look
 	@mkdir -p out
 	$(ONCALL) eval --scenarios $(SCENARIOS) --episodes $(EPISODES) --json out/eval.json --csv out/eval.csv
-	$(ONCALL) report --scenarios $(SCENARIOS) --out out/report.html
-	@echo "One episode per scenario: out/report.html; every episode's figures: out/eval.csv, out/eval.json"
+	$(ONCALL) report --scenarios $(SCENARIOS) --episodes $(EPISODES) --out out/report.html
+	@echo "Scores, profiles and one episode per scenario: out/report.html; every episode's figures: out/eval.csv, out/eval.json"
 
 $(VENV)/.ready: python/requirements-dev.txt
 	$(PYTHON) -m venv $(VENV)

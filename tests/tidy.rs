@@ -19,7 +19,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-eval", &["oncall-core", "oncall-fleet", "oncall-env", "oncall-heuristics"]),
     (
         "oncall-cli",
-        &["oncall-core", "oncall-fleet", "oncall-env", "oncall-eval", "oncall-heuristics"],
+        &[
+            "oncall-core",
+            "oncall-fleet",
+            "oncall-env",
+            "oncall-eval",
+            "oncall-heuristics",
+            "oncall-planner",
+        ],
     ),
     (
         "oncall-py",

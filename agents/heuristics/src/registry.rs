@@ -19,6 +19,13 @@ pub struct Description {
     make: Make,
 }
 
+impl Description {
+    /// Whether it plays weights from a training; the others are rules.
+    pub fn is_trained(&self) -> bool {
+        matches!(self.make, Make::Trained)
+    }
+}
+
 /// How a policy is built.
 #[derive(Debug)]
 enum Make {
@@ -145,5 +152,8 @@ mod tests {
             }
         }
         assert!(cheats().all(|name| describe(name).is_some()));
+        let trained: Vec<&str> =
+            ALL.iter().filter(|policy| policy.is_trained()).map(|policy| policy.name).collect();
+        assert_eq!(trained, [trained::NAME]);
     }
 }

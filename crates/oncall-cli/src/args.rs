@@ -43,8 +43,10 @@ pub enum Command {
     Eval(crate::eval::EvalArgs),
     /// Search the parameters of a policy.
     Tune(crate::tune::TuneArgs),
-    /// Draw one episode of each scenario as a page of HTML.
+    /// Write a page of HTML: scores with intervals, who beats whom, and one episode of each scenario.
     Report(ReportArgs),
+    /// Show the planner's constants, which scores are relative to, or compute a sample of them again.
+    Reference(crate::reference::ReferenceArgs),
     /// Measure how many minutes a second the engine plays.
     Bench(BenchArgs),
 }
@@ -125,8 +127,12 @@ pub struct RunArgs {
 /// Arguments of `oncall report`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  oncall report --scenarios spike-hard --policies hold,hpa,runbook \
-                        --seed 3 --out spike.html"
+    after_help = "Examples:\n  oncall report\n  oncall report --scenarios spike-hard --policies \
+                        hold,runbook,ppo --seed 3 --out spike.html\n  oncall report --curves \
+                        runs/spike runs/mixed --episodes 5000\n\nThe page needs nothing else: no \
+                        scripts, no network. --curves takes folders that hold training.csv as \
+                        `oncall-ppo train` writes it, itself or in folders below, one a training; \
+                        equal scenarios share a drawing."
 )]
 pub struct ReportArgs {
     /// Scenarios, names or paths, separated by commas.
@@ -138,14 +144,26 @@ pub struct ReportArgs {
     )]
     pub scenarios: Vec<String>,
     /// Policies, separated by commas; parameters as in `hpa:target=0.5,min=6`. At most eight.
-    #[arg(long, value_name = "A,B", value_parser = policy_list, default_value = "hold,target-tracking,hpa,runbook")]
+    #[arg(long, value_name = "A,B", value_parser = policy_list, default_value = "hold,target-tracking,hpa,open-loop,runbook,ppo")]
     pub policies: PolicyList,
-    /// Seed of the episodes.
+    /// Episodes of each policy on each scenario, for tables and profiles; 0 draws the shifts alone.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub episodes: usize,
+    /// Seed of these episodes and of the intervals, as in `oncall eval --seed`.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub eval_seed: u64,
+    /// Seed of the shift that is drawn, as in `oncall run --seed`.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Which episodes: those for training or those held out for tests.
     #[arg(long, value_enum, default_value_t = SplitArg::Test)]
     pub split: SplitArg,
+    /// Folders with trainings, whose learning curves are drawn.
+    #[arg(long, value_name = "DIR", num_args = 1..)]
+    pub curves: Vec<PathBuf>,
+    /// Threads; as many as there are processors, if not given.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
     /// Where the page goes; `-` is standard output.
     #[arg(long, value_name = "FILE.html", default_value = "report.html")]
     pub out: PathBuf,

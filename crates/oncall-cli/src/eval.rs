@@ -9,8 +9,11 @@ use crate::scenarios;
 use anyhow::{Context as _, bail};
 use clap::Args;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use oncall_core::Split;
 use oncall_env::Scenario;
-use oncall_eval::{Contender, Plan, Progress, episode_minutes, evaluate};
+use oncall_eval::planned::{PlannedEpisodes, compare_to_planner, episodes_to_play};
+use oncall_eval::{Contender, Plan, Progress, Report, ScenarioEpisodes, episode_minutes, evaluate};
+use oncall_planner::{PlannedScenario, planner_reference};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +24,9 @@ use std::path::{Path, PathBuf};
                         runbook,hpa:target=0.5,min=6\n  oncall eval --json \
                         scores.json --csv episodes.csv\n\nEvery policy plays the same episodes, and \
                         the same numbers come out for any number of threads. Policies play with the \
-                        parameters that were tuned for the scenario on training episodes."
+                        parameters that were tuned for the scenario on training episodes. How often a \
+                        policy beats the planner is counted on the planner's own episodes, see \
+                        `oncall reference`."
 )]
 pub struct EvalArgs {
     /// Scenarios, names or paths, separated by commas.
@@ -71,10 +76,7 @@ pub fn run(args: EvalArgs) -> anyhow::Result<()> {
     for path in [&json, &csv].into_iter().flatten() {
         check_folder(path)?;
     }
-    let bar = bar(&scenarios, contenders.len(), plan)?;
-    let evaluated = evaluate(&scenarios, &contenders, plan, &|progress| tell(&bar, progress));
-    bar.finish_and_clear();
-    let (report, played) = evaluated?;
+    let (report, played) = evaluate_all(&scenarios, &contenders, plan)?;
     if let Some(path) = &json {
         let write = || -> anyhow::Result<()> {
             let mut out = create(path)?;
@@ -94,6 +96,40 @@ pub fn run(args: EvalArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     print(&table)
+}
+
+/// Evaluates, holds the policies against the planner, and shows a bar meanwhile.
+pub(crate) fn evaluate_all(
+    scenarios: &[Scenario],
+    contenders: &[Contender],
+    plan: Plan,
+) -> anyhow::Result<(Report, Vec<ScenarioEpisodes>)> {
+    let planned = planned_episodes();
+    let bar = bar(scenarios, contenders.len(), plan, &planned)?;
+    let tell = |progress: Progress<'_>| tell(&bar, progress);
+    let evaluated = || {
+        let (mut report, played) = evaluate(scenarios, contenders, plan, &tell)?;
+        let asked = (scenarios, contenders, plan);
+        compare_to_planner(&mut report, asked, &played, &planned, &tell)?;
+        Ok((report, played))
+    };
+    let evaluated = evaluated();
+    bar.finish_and_clear();
+    evaluated
+}
+
+/// The episodes of the planner's committed constants.
+fn planned_episodes() -> Vec<PlannedEpisodes> {
+    let reference = planner_reference();
+    let Some(split) = Split::from_name(&reference.split) else { return Vec::new() };
+    let planned = |known: &PlannedScenario| PlannedEpisodes {
+        scenario: known.scenario.clone(),
+        hash: known.hash.clone(),
+        split,
+        seed: reference.seed,
+        returns: known.returns.clone(),
+    };
+    reference.scenarios.iter().map(planned).collect()
 }
 
 fn contenders(policies: Option<PolicyList>) -> anyhow::Result<Vec<Contender>> {
@@ -122,11 +158,17 @@ pub(crate) fn check_folder(path: &Path) -> anyhow::Result<()> {
 }
 
 /// A bar over all minutes that will be played; hidden where standard error is no terminal.
-fn bar(scenarios: &[Scenario], policies: usize, plan: Plan) -> anyhow::Result<ProgressBar> {
+fn bar(
+    scenarios: &[Scenario],
+    policies: usize,
+    plan: Plan,
+    planned: &[PlannedEpisodes],
+) -> anyhow::Result<ProgressBar> {
     let mut minutes = 0.0;
     for scenario in scenarios {
         let length = episode_minutes(scenario, plan.split, plan.seed)?;
-        minutes += length * plan.episodes as f64 * policies as f64;
+        let episodes = plan.episodes + episodes_to_play(scenario, plan, planned);
+        minutes += length * episodes as f64 * policies as f64;
     }
     let bar = ProgressBar::new(minutes as u64);
     let rate = |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
@@ -209,6 +251,20 @@ mod tests {
             let mean = returns.iter().sum::<f64>() / 5.0;
             let found = &report["scenarios"][0]["policies"][policy]["return"]["mean"];
             assert!((found.as_f64().unwrap() - mean).abs() < 1e-12, "{policy}");
+        }
+    }
+
+    /// The search starts from the rules on the very episode, so a tuned rule cannot be above it: if the
+    /// mornings were not the same ones, every other episode would be.
+    #[test]
+    fn the_planner_is_compared_on_its_own_mornings() {
+        let scenarios = ["spike", "steady", "mixed"].map(|name| scenarios::open(name).unwrap());
+        let contenders = ["runbook", "target-tracking"].map(|text| Contender::parse(text).unwrap());
+        let plan = Plan { episodes: 2, split: Split::Train, seed: 9, threads: 2 };
+        let (report, _) = evaluate_all(&scenarios, &contenders, plan).unwrap();
+        for policy in report.scenarios.iter().flat_map(|scenario| &scenario.policies) {
+            let beats = policy.beats_planner.unwrap();
+            assert_eq!((beats.episodes, beats.share), (100, 0.0), "{}", policy.name);
         }
     }
 }

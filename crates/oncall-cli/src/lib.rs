@@ -24,6 +24,7 @@ pub mod eval;
 pub mod list;
 mod output;
 mod play;
+pub mod reference;
 pub mod report;
 pub mod run;
 mod scenarios;
@@ -65,6 +66,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Eval(args) => eval::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Report(args) => report::run(&args),
+        Command::Reference(args) => reference::run(&args),
         Command::Bench(args) => bench::run(&args),
     }
 }

@@ -1,20 +1,31 @@
-//! `oncall report`: one page of HTML that shows an episode of each scenario, minute by minute.
+//! `oncall report`: one page of HTML with what many episodes say of some policies, how trained ones
+//! learned, and an episode of each scenario, minute by minute.
 //!
 //! The page stands alone: styles and drawings are inside, there are no scripts, and nothing is loaded
 //! from anywhere. Equal arguments make equal bytes.
 
+mod curves;
+mod learning;
 mod page;
+mod pairs;
+mod plot;
+mod scores;
 mod svg;
 mod timeline;
 
+use self::page::{Page, Statistics};
 use crate::args::ReportArgs;
-use crate::output::{create, print};
+use crate::eval::{check_folder, evaluate_all, processors};
+use crate::output::{create, note, print};
 use crate::play::{Driver, Ending, Shift, Which};
 use crate::scenarios;
 use anyhow::{Context as _, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use oncall_core::Spec;
 use oncall_env::Scenario;
+use oncall_eval::score::reference;
+use oncall_eval::stats::Bootstrap;
+use oncall_eval::{Contender, Plan, overall};
 use std::path::Path;
 
 /// Colours that a page has for policies.
@@ -33,23 +44,30 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
     );
     let scenarios =
         args.scenarios.iter().map(|name| scenarios::open(name)).collect::<Result<Vec<_>, _>>()?;
-    let bar = ProgressBar::new((scenarios.len() * policies.len()) as u64);
-    if let Ok(style) = ProgressStyle::with_template("  playing {bar:40} {pos}/{len} {msg}") {
-        bar.set_style(style);
+    let contenders: Vec<Contender> =
+        policies.iter().map(|text| Contender::parse(text)).collect::<Result<_, _>>()?;
+    check_folder(&args.out)?;
+    let (curves, empty) = curves::read(&args.curves)?;
+    for folder in empty {
+        note(&format!("{}: no episode has ended yet, left out", folder.display()));
     }
     let which = Which { seed: args.seed, split: args.split.into(), minutes: None };
-    let mut chapters = Vec::new();
-    for scenario in scenarios {
-        let mut recordings = Vec::new();
-        for policy in policies {
-            bar.set_message(format!("{}, {policy}", scenario.name));
-            recordings.push(record(&scenario, which, policy)?);
-            bar.inc(1);
+    // Before the many episodes: what cannot be drawn is known in a moment.
+    let chapters = chapters(&scenarios, policies, which)?;
+    let statistics = match args.episodes {
+        0 => None,
+        episodes => {
+            let plan = Plan {
+                episodes,
+                split: which.split,
+                seed: args.eval_seed,
+                threads: args.threads.unwrap_or_else(processors),
+            };
+            Some(statistics(&scenarios, &contenders, plan)?)
         }
-        chapters.push(Chapter { scenario, recordings });
-    }
-    bar.finish_and_clear();
-    let text = page::html(&chapters, policies, which);
+    };
+    let page = Page { policies: policies.clone(), statistics, curves, chapters, which };
+    let text = page.html();
     let cannot = || format!("cannot write {}", args.out.display());
     let mut out = create(&args.out)?;
     out.write_all(text.as_bytes()).with_context(cannot)?;
@@ -59,6 +77,47 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     print(&format!("{}: {} kB\n", args.out.display(), text.len() / 1000))
+}
+
+/// What many episodes say.
+fn statistics(
+    scenarios: &[Scenario],
+    contenders: &[Contender],
+    plan: Plan,
+) -> anyhow::Result<Statistics> {
+    let (report, played) = evaluate_all(scenarios, contenders, plan)?;
+    // Some seconds for many episodes: long enough to wonder.
+    let spinner = ProgressBar::new_spinner().with_message("comparing the policies");
+    spinner.enable_steady_tick(std::time::Duration::from_millis(200));
+    let bootstrap = Bootstrap::new(plan.seed);
+    let profiles = overall::profiles(&played, reference(), &pairs::taus(), bootstrap);
+    let duels = overall::duels(&played, bootstrap);
+    spinner.finish_and_clear();
+    Ok(Statistics { report, profiles, duels })
+}
+
+/// One shift of every scenario, played by every policy.
+fn chapters(
+    scenarios: &[Scenario],
+    policies: &[String],
+    which: Which,
+) -> anyhow::Result<Vec<Chapter>> {
+    let bar = ProgressBar::new((scenarios.len() * policies.len()) as u64);
+    if let Ok(style) = ProgressStyle::with_template("  playing {bar:40} {pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    let mut chapters = Vec::new();
+    for scenario in scenarios {
+        let mut recordings = Vec::new();
+        for policy in policies {
+            bar.set_message(format!("{}, {policy}", scenario.name));
+            recordings.push(record(scenario, which, policy)?);
+            bar.inc(1);
+        }
+        chapters.push(Chapter { scenario: scenario.clone(), recordings });
+    }
+    bar.finish_and_clear();
+    Ok(chapters)
 }
 
 /// One scenario, played by every policy.

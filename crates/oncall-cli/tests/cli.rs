@@ -50,11 +50,11 @@ fn column(csv: &str, name: &str) -> Vec<f64> {
 fn help_and_version_go_to_standard_output() {
     assert!(stdout(&["--version"]).starts_with("oncall "));
     let help = stdout(&["--help"]);
-    for word in ["list", "describe", "check", "run", "eval", "tune", "report", "bench", "Examples:"]
-    {
-        assert!(help.contains(word), "{word}");
-    }
-    for command in ["list", "describe", "check", "run", "eval", "tune", "report", "bench"] {
+    let commands =
+        ["list", "describe", "check", "run", "eval", "tune", "report", "reference", "bench"];
+    assert!(help.contains("Examples:"));
+    for command in commands {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}");
         assert!(stdout(&[command, "--help"]).contains("Usage: oncall"), "{command}");
     }
 }
@@ -73,6 +73,8 @@ fn wrong_usage_is_code_2() {
         &["run", "spike", "--policy", "hold", "--dials", "x.csv"],
         &["bench", "--seconds", "0"],
         &["report", "--policies", "hold,"],
+        &["reference", "--sample", "2"],
+        &["reference", "--threads", "2"],
     ] {
         assert!(stderr(args, 2).starts_with("error: "), "{args:?}");
     }
@@ -348,6 +350,25 @@ fn bench_measures_every_pair() {
     assert!(message.contains("num_envs"), "{message}");
 }
 
+/// Every element that opens closes, in the right order. Gives the number of elements by name.
+fn elements(page: &str) -> std::collections::BTreeMap<String, usize> {
+    let (mut open, mut counts) = (Vec::new(), std::collections::BTreeMap::new());
+    for part in page.split('<').skip(1) {
+        let tag = part.split('>').next().unwrap();
+        let name = tag.split([' ', '/']).find(|name| !name.is_empty()).unwrap();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "{tag}");
+        } else if !tag.starts_with('!') {
+            *counts.entry(name.to_owned()).or_insert(0) += 1;
+            if name != "meta" && !tag.ends_with('/') {
+                open.push(name.to_owned());
+            }
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    counts
+}
+
 #[test]
 fn the_report_is_one_page_that_needs_nothing_else() {
     let args = [
@@ -355,38 +376,96 @@ fn the_report_is_one_page_that_needs_nothing_else() {
         "--scenarios",
         "spike,cache-flush",
         "--policies",
-        "hold,fixed-20,runbook",
+        "hold,fixed-20,runbook,ppo",
+        "--episodes",
+        "30",
         "--out",
         "-",
     ];
     let page = stdout(&args);
-    assert_eq!(page, stdout(&args));
-    assert_eq!(page.matches("<svg ").count(), 2);
+    assert_eq!(page, stdout(&[&args[..], &["--threads", "1"]].concat()));
+    let elements = elements(&page);
+    // Two scenarios: three profiles, two timelines; small bars: one a policy and score.
+    assert_eq!(page.matches("<svg class=\"micro\"").count(), 4 * (2 + 4));
+    assert_eq!(elements["svg"], 3 + 2 + 4 * (2 + 4));
+    // Scores and timeline tables of each scenario, all together, pairs: each scenario, all twice.
+    assert_eq!(elements["table"], 2 * 2 + 1 + 2 + 2);
     for word in [
         "A link goes viral",
         "fixed-20",
         "cache flushed",
         "Dollars so far",
+        "Errors, share of the admitted requests",
         "seed 1",
         "prefers-color-scheme: dark",
+        "not a proven bound",
+        "best rule",
+        "Performance profiles",
+        "all 2 scenarios, unpaired",
+        "spike, paired",
+        "optimality gap",
     ] {
         assert!(page.contains(word), "{word}");
     }
-    for word in ["<script", "http", "<link", "@import", "url(", "NaN", "inf,"] {
+    for word in ["<script", "http", "<link", "@import", "url(", "NaN", ">inf", "inf<", "inf,"] {
         assert!(!page.contains(word), "{word}");
     }
-    // Every element that opens closes: void elements and self-closed ones aside.
-    for tag in
-        ["svg", "section", "table", "tr", "td", "th", "text", "path", "div", "p", "span", "i"]
-    {
-        let open =
-            page.matches(&format!("<{tag} ")).count() + page.matches(&format!("<{tag}>")).count();
-        let self_closed = match tag {
-            "path" => page.lines().map(|line| line.matches("\"/>").count()).sum(),
-            _ => 0,
-        };
-        assert_eq!(open, page.matches(&format!("</{tag}>")).count() + self_closed, "{tag}");
-    }
+    // The numbers are those of the evaluation.
+    let eval = ["eval", "--scenarios", "spike", "--policies", "runbook", "--episodes", "30"];
+    let eval = json(&[&eval[..], &["--json", "-"]].concat());
+    let score = eval["scenarios"][0]["policies"][0]["score"]["mean"].as_f64().unwrap();
+    assert!(page.contains(&format!("<td>{score:.1}<small>")), "{score}");
     let many = ["fixed-1"; 9].join(",");
     assert!(stderr(&["report", "--policies", &many], 1).contains("at most 8"));
+    assert!(stderr(&["report", "--policies", "runbok"], 1).contains("`runbok`"));
+}
+
+#[test]
+fn a_report_shows_shifts_alone_or_how_a_policy_learned() {
+    let shifts = ["report", "--scenarios", "steady", "--policies", "hold", "--episodes", "0"];
+    let shifts = [&shifts[..], &["--out", "-"]].concat();
+    let page = stdout(&shifts);
+    assert_eq!(elements(&page)["svg"], 1);
+    assert!(!page.contains("id=\"scores\"") && !page.contains("id=\"learning\""));
+
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("curves");
+    for (seed, end) in [(1, -30), (2, -26)] {
+        let folder = root.join(format!("spike/seed-{seed}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let log = format!("update,steps,seconds,return_usd\n1,1000000,5,-90\n2,2000000,9,{end}\n");
+        std::fs::write(folder.join("training.csv"), log).unwrap();
+    }
+    let root = root.to_str().unwrap();
+    let page = stdout(&[&shifts[..], &["--curves", root]].concat());
+    assert_eq!(elements(&page)["svg"], 2);
+    assert_eq!(page.matches("learned thin").count(), 2);
+    for word in ["spike, 2 trainings", "2.00 M", "−26.00", ">planner</text>"] {
+        assert!(page.contains(word), "{word}");
+    }
+    let message = stderr(&[&shifts[..], &["--curves", "no/such"]].concat(), 1);
+    assert!(message.contains("curves: cannot read no/such"), "{message}");
+}
+
+#[test]
+fn the_reference_is_shown_and_checked() {
+    let shown = stdout(&["reference"]);
+    assert!(shown.contains("The planner's score, not a proven bound"), "{shown}");
+    for name in ["spike", "bad-build-hard", "mixed"] {
+        assert!(shown.lines().any(|line| line.starts_with(&format!("  {name} "))), "{name}");
+    }
+    let one = stdout(&["reference", "--scenarios", "steady"]);
+    assert!(one.contains("  steady ") && !one.contains("  spike "), "{one}");
+    let check = ["reference", "--check", "--scenarios", "bad-build,steady", "--sample", "1"];
+    let checked = stdout(&check);
+    for name in ["bad-build", "steady"] {
+        let line = checked.lines().find(|line| line.contains(&format!("  {name} "))).unwrap();
+        assert!(line.ends_with("agrees"), "{line}");
+    }
+    // Any number of threads finds the same.
+    assert_eq!(stdout(&[&check[..], &["--threads", "1"]].concat()), checked);
+    let message = stderr(&["reference", "--check", "--sample", "101"], 1);
+    assert!(message.contains("sample = 101: expected 1..=100"), "{message}");
+    let message = stderr(&["reference", "--check", "--sample", "1", "--threads", "0"], 1);
+    assert!(message.contains("threads = 0"), "{message}");
+    assert!(stderr(&["reference", "--scenarios", "spik"], 1).contains("\"spik\""));
 }

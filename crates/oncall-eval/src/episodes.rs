@@ -77,6 +77,7 @@ mod tests {
         let policy = PolicyEpisodes {
             name: "hpa:target=0.5,min=6".to_owned(),
             params: Vec::new(),
+            is_rule: true,
             episodes: vec![burned, quiet],
         };
         let scenario =

@@ -5,7 +5,7 @@ use crate::report::{PolicyEpisodes, Report, ScenarioEpisodes};
 use crate::runner::{Plan, run_policy};
 use crate::score::reference;
 use oncall_env::Scenario;
-use oncall_heuristics::PolicySpec;
+use oncall_heuristics::{Description, PolicySpec, registry};
 
 /// A policy and the name under which it is reported.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,12 +22,19 @@ impl Contender {
         let policy: PolicySpec = text.parse()?;
         Ok(Self { name: text.to_owned(), policy })
     }
+
+    /// Whether it is an honest rule: neither trained nor a cheat.
+    pub fn is_rule(&self) -> bool {
+        let name = self.policy.name.as_str();
+        let is_trained = registry::describe(name).is_some_and(Description::is_trained);
+        !is_trained && registry::cheats().all(|cheat| cheat != name)
+    }
 }
 
 /// The policies that `oncall eval` compares unless told otherwise: all that are honest and need no
 /// parameters.
 pub fn default_contenders() -> Vec<Contender> {
-    let cheats: Vec<&str> = oncall_heuristics::registry::cheats().collect();
+    let cheats: Vec<&str> = registry::cheats().collect();
     let honest = oncall_heuristics::names().filter(|name| !cheats.contains(name));
     // Without parameters `fixed` is `hold`.
     let named = honest.filter(|name| *name != "fixed");
@@ -75,6 +82,7 @@ pub fn evaluate(
             played.policies.push(PolicyEpisodes {
                 name: contender.name.clone(),
                 params: resolved(contender, &scenario.name)?.params,
+                is_rule: contender.is_rule(),
                 episodes: run_policy(scenario, &contender.policy, plan, &tell)?,
             });
         }
@@ -85,7 +93,7 @@ pub fn evaluate(
 
 /// The policy with every parameter that it plays a scenario with.
 fn resolved(contender: &Contender, scenario: &str) -> Result<PolicySpec, EvalError> {
-    Ok(oncall_heuristics::registry::resolve(&contender.policy, scenario)?)
+    Ok(registry::resolve(&contender.policy, scenario)?)
 }
 
 fn check_names<'a>(argument: &str, names: impl Iterator<Item = &'a str>) -> Result<(), EvalError> {

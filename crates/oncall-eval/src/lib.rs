@@ -5,9 +5,11 @@
 //! | [`runner`] | plays episodes on rows and threads; the results depend on neither |
 //! | [`evaluate`](fn@evaluate) | all policies on all scenarios |
 //! | [`metrics`] | pages and minutes to mitigate, defined |
-//! | [`stats`] | means, interquartile means, bootstrap intervals |
+//! | [`stats`] | means, interquartile means, bootstrap intervals, what is asked over scenarios |
 //! | [`score`] | the normalised score and its committed constants |
 //! | [`report`] | everything summed up; the JSON, which is a stable format |
+//! | [`planned`] | a policy against the planner, episode by episode |
+//! | [`overall`] | performance profiles and pairs of policies, for drawings |
 //! | [`table`] | the report for terminals |
 //! | [`episodes`] | CSV, one row an episode |
 //! | [`tune`] | the search for a policy's parameters, on training episodes |
@@ -22,6 +24,8 @@ pub mod episodes;
 mod error;
 mod evaluate;
 pub mod metrics;
+pub mod overall;
+pub mod planned;
 pub mod report;
 pub mod runner;
 pub mod score;

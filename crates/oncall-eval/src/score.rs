@@ -95,6 +95,11 @@ impl Score {
         (planner > hold).then_some(Self { hold, planner })
     }
 
+    /// Mean return of the planner, dollars.
+    pub fn planner(self) -> f64 {
+        self.planner
+    }
+
     /// The score of a return.
     pub fn of(self, return_: f64) -> f64 {
         100.0 * (return_ - self.hold) / (self.planner - self.hold)

@@ -1,6 +1,7 @@
 //! The report for terminals: fixed width, no colours, policies from best to worst.
 
 use crate::report::{Improvement, Report, ScenarioReport, Stat};
+use crate::stats::Figure;
 use std::fmt::Write as _;
 
 /// Shown where there is no value.
@@ -24,6 +25,7 @@ pub fn text(report: &Report) -> String {
         out.push_str(&returns(scenario, &order));
         out.push('\n');
         out.push_str(&dollars(scenario, &order));
+        out.push_str(&against(scenario, &order));
         if order.len() > 1 {
             out.push_str("\nshare of mornings on which the row's policy beats the column's\n");
             out.push_str(&matrix(scenario, &order, &report.improvement));
@@ -42,6 +44,8 @@ const LEGEND: &str = "\
 Returns and terms in dollars an episode. Brackets: 95 % bootstrap interval of the mean. IQM: mean of
 the middle half of the episodes. Score: 0 = hold, 100 = reference planner. Mitigated: median minutes
 from the first burn above 1 to the last before ten quiet minutes; open: not mitigated by the end.
+Difference: mean over the same mornings, dollars; gap closed: as a share of what the planner is better than
+the rule; beats planner: share of the planner's own episodes on which the policy gets more.
 ";
 
 /// Indices of the policies, the best mean return first.
@@ -97,6 +101,61 @@ fn dollars(scenario: &ScenarioReport, order: &[usize]) -> String {
     table.text()
 }
 
+/// Who is better than the best rule and than the planner; nothing where there is neither.
+fn against(scenario: &ScenarioReport, order: &[usize]) -> String {
+    let policies = || order.iter().map(|&i| &scenario.policies[i]);
+    let has_planner = policies().any(|policy| policy.beats_planner.is_some());
+    let has_rule = policies().any(|policy| policy.against_best_rule.is_some());
+    if !has_planner && !has_rule {
+        return String::new();
+    }
+    let head = ["policy", "difference", "95 %", "gap closed", "95 %", "beats planner"];
+    let mut table = Grid::new(head.map(str::to_owned).to_vec());
+    for policy in policies() {
+        let mut cells = vec![label(&policy.name)];
+        let against = policy.against_best_rule;
+        let usd = against.map(|against| figure(against.usd, 2, ""));
+        let closed = against.and_then(|against| against.gap_closed);
+        let closed = closed.map(|closed| figure(closed.scaled(100.0), 1, " %"));
+        for pair in [usd, closed] {
+            cells.extend(pair.unwrap_or_else(|| [NONE, NONE].map(str::to_owned)));
+        }
+        let beats = policy.beats_planner.map(|beats| number(100.0 * beats.share, 1) + " %");
+        cells.push(beats.unwrap_or_else(|| NONE.to_owned()));
+        table.row(cells);
+    }
+    let rule = scenario.best_rule.as_deref().map_or(NONE.to_owned(), label);
+    format!(
+        "\nagainst the best rule, {rule}, and the planner\n{}{}",
+        table.text(),
+        remark(scenario)
+    )
+}
+
+/// Names whoever beats the planner too often.
+fn remark(scenario: &ScenarioReport) -> String {
+    let mut text = String::new();
+    for policy in &scenario.policies {
+        let Some(beats) = policy.beats_planner.filter(|beats| beats.is_too_often()) else {
+            continue;
+        };
+        let count = (beats.share * beats.episodes as f64).round();
+        let _ = writeln!(
+            text,
+            "  ! {} beats the planner on {count} of its {} episodes, more than 1 %: the planner's score is too low",
+            label(&policy.name),
+            beats.episodes
+        );
+    }
+    text
+}
+
+/// A number and its interval.
+fn figure(figure: Figure, digits: usize, unit: &str) -> [String; 2] {
+    let [low, high] = figure.ci95.map(|end| number(end, digits));
+    [number(figure.value, digits) + unit, format!("[{low}, {high}]")]
+}
+
 fn matrix(scenario: &ScenarioReport, order: &[usize], improvement: &[Improvement]) -> String {
     let share = |a: usize, b: usize| {
         let (a, b) = (&scenario.policies[a].name, &scenario.policies[b].name);
@@ -123,13 +182,22 @@ fn matrix(scenario: &ScenarioReport, order: &[usize], improvement: &[Improvement
 fn aggregate(report: &Report) -> String {
     let mut order: Vec<_> = report.aggregate.iter().collect();
     order.sort_by(|a, b| b.score.mean.total_cmp(&a.score.mean));
-    let mut table = Grid::new(["policy", "score", "95 %", "IQM"].map(str::to_owned).to_vec());
+    let head = ["policy", "score", "95 %", "IQM", "95 %", "median", "95 %", "gap", "95 %"];
+    let mut table = Grid::new(head.map(str::to_owned).to_vec());
     for policy in &order {
+        let score = policy.score;
         let mut cells = vec![label(&policy.policy)];
-        cells.extend(stat(policy.score, 1));
+        cells.extend(figure(Figure { value: score.mean, ci95: score.ci95 }, 1, ""));
+        cells.extend(figure(Figure { value: score.iqm, ci95: score.iqm_ci95 }, 1, ""));
+        cells.extend(figure(policy.median_of_means, 1, ""));
+        cells.extend(figure(policy.optimality_gap, 1, ""));
         table.row(cells);
     }
-    format!("all of {}\n\n{}", order[0].scenarios.join(", "), table.text())
+    format!(
+        "all of {}; median of their means, gap to 100 without what lies above it\n\n{}",
+        order[0].scenarios.join(", "),
+        table.text()
+    )
 }
 
 /// A policy's name, cut where its parameters would fill the line; the JSON has all of it.

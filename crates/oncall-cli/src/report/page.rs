@@ -1,49 +1,116 @@
 //! The page around the drawings.
 
+use super::curves::Group;
+use super::scores::number;
 use super::svg::escape;
-use super::{Chapter, Recording, timeline};
+use super::{Chapter, Recording, learning, pairs, scores, timeline};
 use crate::output::{hex, short};
 use crate::play::Which;
 use oncall_core::Spec;
+use oncall_eval::Report;
+use oncall_eval::overall::{Duel, Profiles};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("report.css");
 
-/// The whole page.
-pub(super) fn html(chapters: &[Chapter], policies: &[String], which: Which) -> String {
-    let mut text = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"generator\" content=\"oncall {}\">\n<title>On-call report, seed {}</title>\n\
-         <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>On-call report</h1>\n",
-        env!("CARGO_PKG_VERSION"),
-        which.seed
-    );
-    let _ = writeln!(
-        text,
-        "<p>One shift of each scenario, played by {} {}. All policies of a drawing meet the same demand \
-         and the same events; dashed vertical lines mark the events. Seed <b>{}</b>, split <b>{}</b>. \
-         One shift is an anecdote: <code>oncall eval</code> compares policies over many.</p>",
-        policies.len(),
-        if policies.len() == 1 { "policy" } else { "policies" },
-        which.seed,
-        which.split.name()
-    );
-    text.push_str("<div class=\"legend\">");
-    for (index, policy) in policies.iter().enumerate() {
-        let class = timeline::class(index);
-        let _ = write!(text, "<span><i class=\"{class}\"></i>{}</span>", escape(policy));
+/// What a page shows.
+pub(super) struct Page {
+    /// In the order of their colours.
+    pub(super) policies: Vec<String>,
+    /// `None` if no episodes were asked for.
+    pub(super) statistics: Option<Statistics>,
+    pub(super) curves: Vec<Group>,
+    pub(super) chapters: Vec<Chapter>,
+    pub(super) which: Which,
+}
+
+/// What many episodes say.
+pub(super) struct Statistics {
+    pub(super) report: Report,
+    pub(super) profiles: Vec<Profiles>,
+    pub(super) duels: Vec<Duel>,
+}
+
+impl Page {
+    /// The whole page.
+    pub(super) fn html(&self) -> String {
+        let policies = &self.policies;
+        let mut text = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta name=\"generator\" content=\"oncall {}\">\n<title>On-call report, seed {}</title>\n\
+             <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>On-call report</h1>\n",
+            env!("CARGO_PKG_VERSION"),
+            self.which.seed
+        );
+        self.write_contents(&mut text);
+        text.push_str("<div class=\"legend\">");
+        for (index, policy) in policies.iter().enumerate() {
+            let class = timeline::class(index);
+            let _ = write!(text, "<span><i class=\"{class}\"></i>{}</span>", escape(policy));
+        }
+        text.push_str("</div>\n");
+        if let Some(Statistics { report, profiles, duels }) = &self.statistics {
+            scores::write(&mut text, report, policies);
+            pairs::write_profiles(&mut text, profiles, policies);
+            pairs::write_pairs(&mut text, report, duels, policies);
+        }
+        let report = self.statistics.as_ref().map(|statistics| &statistics.report);
+        learning::write(&mut text, &self.curves, report);
+        self.write_shifts(&mut text);
+        text.push_str(
+            "<footer>A model for teaching and research: every relation is textbook, every constant an \
+             illustration. No advice for a real site.</footer>\n</main>\n</body>\n</html>\n",
+        );
+        text
     }
-    text.push_str("</div>\n");
-    for chapter in chapters {
-        write_chapter(&mut text, chapter, which);
+
+    /// What follows, with links to it.
+    fn write_contents(&self, text: &mut String) {
+        let mut links = Vec::new();
+        if let Some(statistics) = &self.statistics {
+            links.push(("scores", "Scores"));
+            if !statistics.report.aggregate.is_empty() {
+                links.push(("overall", "All scenarios together"));
+            }
+            if !statistics.profiles.is_empty() {
+                links.push(("profiles", "Performance profiles"));
+            }
+            if self.policies.len() > 1 {
+                links.push(("pairs", "Probability of improvement"));
+            }
+        }
+        if !self.curves.is_empty() {
+            links.push(("learning", "Learning curves"));
+        }
+        if !self.chapters.is_empty() {
+            links.push(("shifts", "One shift of each scenario"));
+        }
+        text.push_str("<nav>");
+        for (id, name) in links {
+            let _ = write!(text, "<a href=\"#{id}\">{name}</a> ");
+        }
+        text.push_str("</nav>\n");
     }
-    text.push_str(
-        "<footer>A model for teaching and research: every relation is textbook, every constant an \
-         illustration. No advice for a real site.</footer>\n</main>\n</body>\n</html>\n",
-    );
-    text
+
+    /// The timelines.
+    fn write_shifts(&self, text: &mut String) {
+        let (count, which) = (self.policies.len(), self.which);
+        let _ = writeln!(
+            text,
+            "<section id=\"shifts\">\n<h2>One shift of each scenario</h2>\n<p>Played by {count} {}. All \
+             policies of a drawing meet the same demand and the same events; dashed vertical lines mark the \
+             events. Seed <b>{}</b>, split <b>{}</b>. One shift is an anecdote{}.</p>\n</section>",
+            if count == 1 { "policy" } else { "policies" },
+            which.seed,
+            which.split.name(),
+            if self.statistics.is_some() { "; the tables above are over many" } else { "" }
+        );
+        for chapter in &self.chapters {
+            write_chapter(text, chapter, which);
+        }
+    }
 }
 
 fn write_chapter(text: &mut String, chapter: &Chapter, which: Which) {
@@ -108,13 +175,13 @@ fn write_table(text: &mut String, spec: &Spec, recordings: &[Recording]) {
         let mark = if stats.return_ >= best { " class=\"best\"" } else { "" };
         let _ = write!(
             text,
-            "<tr{mark}><td class=\"who\"><i class=\"{}\"></i>{}</td><td>{:.2}</td>",
+            "<tr{mark}><td class=\"who\"><i class=\"{}\"></i>{}</td><td>{}</td>",
             timeline::class(index),
             escape(&recording.policy),
-            stats.return_
+            number(stats.return_, 2)
         );
         for &dollars in &stats.terms {
-            let _ = write!(text, "<td>{:.2}</td>", dollars + 0.0);
+            let _ = write!(text, "<td>{}</td>", number(dollars, 2));
         }
         let mitigated = match (outcome.minutes_to_mitigate, outcome.unmitigated) {
             (None, _) => "–".to_owned(),

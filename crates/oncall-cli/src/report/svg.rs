@@ -66,7 +66,7 @@ impl Axis {
     }
 
     /// Share of the height at which a value lies, from below; outside values at the ends.
-    fn share(self, value: f64) -> f64 {
+    pub(super) fn share(self, value: f64) -> f64 {
         let share = if self.log {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
         } else {
@@ -75,12 +75,12 @@ impl Axis {
         share.clamp(0.0, 1.0)
     }
 
-    fn ticks(self) -> Vec<(f64, String)> {
+    pub(super) fn ticks(self) -> Vec<(f64, String)> {
         let mut ticks = Vec::new();
         if self.log {
             let mut value = self.low;
             while value <= self.high * 1.000_001 {
-                ticks.push((value, short(value, 3)));
+                ticks.push((value, short(value, 6)));
                 value *= 10.0;
             }
             return ticks;
@@ -360,6 +360,9 @@ mod tests {
         assert!(axis.low <= -0.5 && axis.high >= 0.4 && axis.ticks().len() <= 6);
         let axis = Axis::log([0.0, 340.0], 0.1, 10.0);
         assert_eq!(axis.ticks().len(), 5);
+        let ticks: Vec<String> =
+            Axis::log([0.1], 1e-4, 0.01).ticks().into_iter().map(|tick| tick.1).collect();
+        assert_eq!(ticks, ["0.0001", "0.001", "0.01", "0.1"]);
         assert_eq!([0.0, 0.1, 10.0, 1000.0, 1e9].map(|x| axis.share(x)), [0.0, 0.0, 0.5, 1.0, 1.0]);
         // Nothing to draw is no reason to divide by zero.
         for axis in [

@@ -58,6 +58,11 @@ const PANELS: &[Panel] = &[
         )
     },
     panel("Latency p99, ms (logarithmic)", "p99_ms", Range::Log(100.0, 1000.0)),
+    panel(
+        "Errors, share of the admitted requests (logarithmic)",
+        "error_rate",
+        Range::Log(0.000_1, 0.01),
+    ),
     Panel {
         lines: &[1.0],
         ..panel(

@@ -57,6 +57,28 @@ def bootstrap(strata: list[list[float]], seed: int, resamples: int) -> dict[str,
     }
 
 
+def drawn(sample: list[float], rng: Pcg32) -> list[float]:
+    """As many values as there are, with replacement."""
+    return [sample[(rng.next() * len(sample)) >> 32] for _ in sample]
+
+
+def interval(statistic, seed: int, resamples: int) -> list:
+    """Ends of a statistic's interval; it gets the stream and draws from it what it needs."""
+    digest = mix(seed, 0x626F6F74)
+    rng = Pcg32(digest, scramble(digest))
+    return np.quantile([statistic(rng) for _ in range(resamples)], [0.025, 0.975], axis=0).T.tolist()
+
+
+def profile(values: list[float], taus: list[float]) -> list[float]:
+    """Share of the values above each threshold."""
+    return [float(np.mean(np.array(values) > tau)) for tau in taus]
+
+
+def improvement(pairs: list[tuple[list[float], list[float]]]) -> float:
+    """Mean over the scenarios of P(X > Y) with half of the ties: rliable's probability of improvement."""
+    return float(np.mean([stats.mannwhitneyu(x, y).statistic / (len(x) * len(y)) for x, y in pairs]))
+
+
 # The same awkward sample as in the Rust test: ties, a long tail, a length that 4 does not divide.
 A = [-22.5, -31.0, -18.25, -140.0, -22.5, -9.5, -55.75, -27.0, -33.5, -21.0, -19.0]
 B = [-30.0, -31.0, -12.25, -100.0, -25.5, -9.5, -66.75, -28.0, -31.5, -41.0, -19.5]
@@ -68,3 +90,33 @@ if __name__ == "__main__":
     print("paired win share", float(np.mean([(a > b) + 0.5 * (a == b) for a, b in zip(A, B)])))
     print("bootstrap A, seed 7, 500", bootstrap([A], 7, 500))
     print("bootstrap A and B[:6] as strata, seed 8, 500", bootstrap([A, B[:6]], 8, 500))
+    strata = [A, B[:6], [-5.0, -60.0, -20.5]]
+    print("median of A", interval(lambda rng: np.median(drawn(A, rng)), 7, 500))
+    print("median of A[:10]", interval(lambda rng: np.median(drawn(A[:10], rng)), 7, 500))
+    print(
+        "median of A and B[:6]",
+        float(np.median(A + B[:6])),
+        interval(lambda rng: np.median(drawn(A, rng) + drawn(B[:6], rng)), 8, 500),
+    )
+    print(
+        "median of three means",
+        float(np.median([np.mean(s) for s in strata])),
+        interval(lambda rng: np.median([np.mean(drawn(s, rng)) for s in strata]), 9, 400),
+    )
+
+    def gap(values: list[float]) -> float:
+        return -20.0 - np.mean(np.minimum(values, -20.0))
+
+    def pooled(rng: Pcg32) -> list[float]:
+        return [x for s in strata for x in drawn(s, rng)]
+
+    print("gap to -20", float(gap(sum(strata, []))), interval(lambda rng: gap(pooled(rng)), 9, 400))
+    taus = [-150.0, -31.0, -22.5, -10.0, 0.0]
+    print("profile", profile(sum(strata, []), taus))
+    print("profile", interval(lambda rng: profile(pooled(rng), taus), 9, 400))
+    pairs = [(A, B), (B[:6], A[3:])]
+    print("improvement", improvement(pairs), improvement(pairs[:1]))
+    print(
+        "improvement",
+        interval(lambda rng: improvement([(drawn(x, rng), drawn(y, rng)) for x, y in pairs]), 5, 300),
+    )
