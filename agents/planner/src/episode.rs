@@ -47,15 +47,29 @@ impl<'a> Episode<'a> {
         let mut opening = world.new_block();
         world.reset(&mut opening, 0, key);
         let length_min = world.length_min(&opening, 0) as usize;
+        Self::of_state(world, &opening, length_min)
+    }
+
+    /// The rest of a shift of `shift_min` minutes from a state on.
+    pub(crate) fn of_state(world: &'a FleetWorld, opening: &Lane, shift_min: usize) -> Self {
+        let mut lane = *opening;
+        let past = lane.minute as usize;
         let keep = [f64::NAN; index::COUNT];
-        let mut lane = opening;
-        let demand_rps = (0..length_min).map(|_| {
+        // By minute of the shift; nobody asks for those that are over.
+        let mut demand_rps = vec![0.0; past];
+        demand_rps.extend((past..shift_min).map(|_| {
             world.step(&mut lane, &[true], &keep, &mut [0.0; 6], &mut [false]);
             lane.seen.offered_rps
-        });
-        let demand_rps = demand_rps.collect();
+        }));
         let params = &world.variants()[opening.variant as usize];
-        Self { params, opening, demand_rps, length_min, played_min: Cell::new(length_min as u64) }
+        let length_min = shift_min - past;
+        Self {
+            params,
+            opening: *opening,
+            demand_rps,
+            length_min,
+            played_min: Cell::new(length_min as u64),
+        }
     }
 
     /// Plays one minute.

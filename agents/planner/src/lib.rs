@@ -11,6 +11,7 @@
 //! | `episode` | a shift that is played again and again, from where it changes to where it no longer differs |
 //! | `level` | the cheapest shed share, recommendations and TTL of a minute |
 //! | `table`, `fleet`, `solve` | the cheapest fleet of a shift by dynamic programming |
+//! | `informed` | the same without foresight: told of an incident when it can first be seen |
 //! | `presses`, `local` | presses and blocks moved while it pays |
 //! | `reference` | the committed constants, and a sample of them computed again |
 
@@ -18,6 +19,7 @@ mod clairvoyant;
 mod episode;
 mod error;
 mod fleet;
+mod informed;
 mod level;
 mod local;
 mod presses;
@@ -34,8 +36,9 @@ pub use clairvoyant::{
 };
 pub use episode::Schedule;
 pub use error::PlannerError;
+pub use informed::{INFORMED_SEARCH, InformedScenario, Posture, informed, plan_informed};
 pub use reference::{
     PLANNER_VERSION, PlannedScenario, PlannerReference, REFERENCE_SEARCH, Recomputed,
-    ReferenceCheck, planner_reference, reference_check, summarise,
+    ReferenceCheck, planner_reference, reference_check, standard_error, summarise,
 };
 pub use search::Search;

@@ -76,17 +76,21 @@ pub fn planner_reference() -> &'static PlannerReference {
 pub fn summarise(scenario: &Scenario, planned: &[Planned]) -> PlannedScenario {
     let returns: Vec<f64> = planned.iter().map(|planned| planned.return_).collect();
     let rules: Vec<f64> = planned.iter().map(|planned| planned.rule_return).collect();
-    let mean = stats::mean(&returns);
-    let count = returns.len() as f64;
-    let squares: f64 = returns.iter().map(|r| (r - mean) * (r - mean)).sum();
     PlannedScenario {
         scenario: scenario.name.clone(),
         hash: hex(scenario.hash),
-        mean,
-        standard_error: (squares / (count - 1.0).max(1.0) / count).sqrt(),
+        mean: stats::mean(&returns),
+        standard_error: standard_error(&returns),
         best_rule_mean: stats::mean(&rules),
         returns,
     }
+}
+
+/// Standard error of the mean.
+pub fn standard_error(values: &[f64]) -> f64 {
+    let (mean, count) = (stats::mean(values), values.len() as f64);
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    (squares / (count - 1.0).max(1.0) / count).sqrt()
 }
 
 /// Share of a return by which a recomputed one may be worse: rules that are tuned anew give the search

@@ -3,7 +3,7 @@
 //! Stages follow each other in an order that does not depend on the budget, and each one ends with the
 //! best schedule so far: a larger budget only adds stages, so it never makes a plan worse.
 
-use crate::episode::{Episode, Trace};
+use crate::episode::{Episode, Schedule, Trace};
 use crate::local::{Local, order_after_the_bill};
 use crate::seeds::{self, Seed};
 use crate::solve::solve;
@@ -55,7 +55,7 @@ pub(crate) struct Found {
     /// The best schedule with the floor alone, and the one in which the autoscaler orders as well.
     #[cfg_attr(not(test), expect(dead_code, reason = "a test holds it against brute force"))]
     pub(crate) exact: Trace,
-    best: Trace,
+    pub(crate) best: Trace,
     relaxed_usd: f64,
     stages: u64,
     played_min: u64,
@@ -73,11 +73,22 @@ pub(crate) fn plan(task: &Task<'_>, search: Search) -> Planned {
 /// Searches from what the rules did on.
 pub(crate) fn find(task: &Task<'_>, search: Search, rules: &[Seed]) -> Found {
     let episode = Episode::of_key(task.world, task.key);
-    let traces = rules.iter().map(|seed| Trace::new(&episode, seed.schedule.clone()));
-    let cheapest = |a: &Trace, b: &Trace| a.usd(&episode).total_cmp(&b.usd(&episode));
+    let schedules = rules.iter().map(|seed| seed.schedule.clone());
+    find_from(&episode, task.key, search, schedules)
+}
+
+/// Searches the episode from the cheapest of some schedules on.
+pub(crate) fn find_from(
+    episode: &Episode<'_>,
+    key: EpisodeKey,
+    search: Search,
+    schedules: impl Iterator<Item = Schedule>,
+) -> Found {
+    let traces = schedules.map(|schedule| Trace::new(episode, schedule));
+    let cheapest = |a: &Trace, b: &Trace| a.usd(episode).total_cmp(&b.usd(episode));
     let start = traces.min_by(cheapest).expect("there are honest rules");
     let mut run = Run {
-        episode: &episode,
+        episode: episode,
         table: Table::new(1.0),
         current: start.clone(),
         best: start,
@@ -85,7 +96,7 @@ pub(crate) fn find(task: &Task<'_>, search: Search, rules: &[Seed]) -> Found {
     };
     let mut stages = 0;
     while stages == 0 || episode.played_min() < search.budget_min {
-        run.stage(stages, search.seed, task.key);
+        run.stage(stages, search.seed, key);
         stages += 1;
     }
     let Run { current, best, relaxed_usd, .. } = run;
