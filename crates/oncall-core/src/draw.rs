@@ -1,4 +1,5 @@
 //! Distributions, exactly as the specification fixes them, and numbers that may be drawn.
+#![expect(clippy::inline_always, reason = "the body must be compiled for each set of instructions")]
 
 use crate::math;
 use crate::streams::Stream;
@@ -9,13 +10,20 @@ pub fn exponential(stream: &mut Stream, mean: f64) -> f64 {
     -mean * math::ln(1.0 - stream.uniform())
 }
 
-/// Two independent standard normal numbers (Box and Muller 1958), from two uniform ones.
+/// Two independent standard normal numbers from two uniform ones of [0, 1) (Box and Muller 1958).
+#[inline(always)]
+pub fn box_muller(first: f64, second: f64) -> (f64, f64) {
+    // 1 - u lies in (0, 1], so the logarithm is finite.
+    let radius = math::sqrt(-2.0 * math::ln_normal(1.0 - first));
+    let (sin, cos) = math::sin_cos_normal(std::f64::consts::TAU * second);
+    (radius * cos, radius * sin)
+}
+
+/// Two independent standard normal numbers from the next two uniform ones; see [`box_muller`].
 #[inline]
 pub fn normal_pair(stream: &mut Stream) -> (f64, f64) {
-    // 1 - u lies in (0, 1], so the logarithm is finite.
-    let radius = math::sqrt(-2.0 * math::ln(1.0 - stream.uniform()));
-    let (sin, cos) = math::sin_cos(std::f64::consts::TAU * stream.uniform());
-    (radius * cos, radius * sin)
+    let first = stream.uniform();
+    box_muller(first, stream.uniform())
 }
 
 /// Poisson with the given mean (Knuth 1969, section 3.4.1); for means below about 700.

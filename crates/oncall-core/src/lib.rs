@@ -18,8 +18,10 @@
 
 pub mod digest;
 pub mod draw;
+pub mod isa;
 pub mod math;
 pub mod policy;
+pub mod scaler;
 pub mod spec;
 pub mod streams;
 pub mod world;
@@ -27,6 +29,7 @@ pub mod world;
 pub use digest::{Digest, fnv1a, hex};
 pub use draw::{Dist, Sampled};
 pub use policy::{Policy, PolicyKey};
-pub use spec::{Dial, DialKind, Scale, Scaler, Signal, Spec, Term, View};
+pub use scaler::{RowScaler, Scaler};
+pub use spec::{Dial, DialKind, Scale, Signal, Spec, Term, View};
 pub use streams::{EpisodeKey, Generator, Split, Stream};
 pub use world::{LoadError, Words, World};

@@ -6,6 +6,7 @@
 
 use crate::digest::fnv1a;
 use crate::math;
+use crate::scaler::Scaler;
 use std::fmt::Write as _;
 
 /// What a dial is, and how the box space of -1..1 maps onto it.
@@ -246,13 +247,7 @@ impl Signal {
 
     /// The transform, with what does not depend on the value worked out.
     pub fn scaler(&self) -> Scaler {
-        let per = match self.scale {
-            Scale::Linear if self.low < 0.0 => self.high,
-            Scale::Linear => self.high - self.low,
-            Scale::Log => math::ln(self.high / self.low),
-            Scale::Symlog { knee } => math::ln_1p(self.high / knee),
-        };
-        Scaler { low: self.low, high: self.high, scale: self.scale, factor: 1.0 / per }
+        Scaler::new(self)
     }
 
     /// The observation of a natural value. Always inside [`Signal::scaled_range`].
@@ -272,35 +267,6 @@ impl Signal {
                 if y < 0.0 { -size } else { size }
             }
         }
-    }
-}
-
-/// A signal's transform, ready for many values.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scaler {
-    low: f64,
-    high: f64,
-    scale: Scale,
-    factor: f64,
-}
-
-impl Scaler {
-    /// The observation of a natural value.
-    #[inline]
-    pub fn apply(&self, x: f64) -> f32 {
-        let x = x.clamp(self.low, self.high);
-        let scaled = match self.scale {
-            Scale::Linear if self.low < 0.0 => x * self.factor,
-            Scale::Linear => (x - self.low) * self.factor,
-            Scale::Log => math::ln(x / self.low) * self.factor,
-            // Errors, burns and changes are exactly zero most of the time.
-            Scale::Symlog { .. } if x == 0.0 => 0.0,
-            Scale::Symlog { knee } => {
-                let size = math::ln_1p(x.abs() / knee) * self.factor;
-                if x < 0.0 { -size } else { size }
-            }
-        };
-        (scaled as f32).clamp(if self.low < 0.0 { -1.0 } else { 0.0 }, 1.0)
     }
 }
 

@@ -3,7 +3,9 @@
 //! No generator is carried from minute to minute. The key of an episode, the purpose and the minute
 //! are hashed into the start of a short stream, so a draw needs no history: threads, batch sizes and
 //! actions cannot change it, and saving a row saves no generator.
+#![expect(clippy::inline_always, reason = "the body must be compiled for each set of instructions")]
 
+use crate::math;
 use rand::rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -12,7 +14,7 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Finaliser of `SplitMix64` (Steele, Lea and Flood 2014; Stafford's variant 13): a bijection in
 /// which every input bit reaches every output bit.
-#[inline]
+#[inline(always)]
 pub fn scramble(word: u64) -> u64 {
     let z = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -20,7 +22,7 @@ pub fn scramble(word: u64) -> u64 {
 }
 
 /// Mixes a word into a hash. Not commutative: `mix(a, b) != mix(b, a)`.
-#[inline]
+#[inline(always)]
 pub fn mix(hash: u64, word: u64) -> u64 {
     scramble(scramble(hash.wrapping_add(GOLDEN)) ^ word.wrapping_mul(GOLDEN).rotate_left(32))
 }
@@ -135,6 +137,25 @@ impl EpisodeKey {
         }
     }
 
+    /// The first two uniform numbers of [`EpisodeKey::stream`] with [`Generator::Pcg`], without a
+    /// generator: a loop over it becomes a loop of vector instructions.
+    #[inline(always)]
+    pub fn pcg_pair(self, purpose: Purpose, minute: u64) -> (f64, f64) {
+        const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+        let hash = mix(self.hash ^ (purpose as u64).wrapping_mul(GOLDEN), minute);
+        let increment = (scramble(hash) ^ purpose as u64) | 1;
+        let step = |state: u64| state.wrapping_mul(MULTIPLIER).wrapping_add(increment);
+        let s0 = step(hash.wrapping_add(increment));
+        let (s1, s2, s3) = (step(s0), step(step(s0)), step(step(step(s0))));
+        (unit(pcg_output(s1) << 32 | pcg_output(s0)), unit(pcg_output(s3) << 32 | pcg_output(s2)))
+    }
+
+    /// A key of [`Generator::Pcg`] from the first of its [`EpisodeKey::bits`].
+    #[inline(always)]
+    pub fn pcg(hash: u64) -> Self {
+        Self { hash, generator: Generator::Pcg }
+    }
+
     /// Bits of the key, for digests and saved states.
     pub fn bits(self) -> (u64, u64) {
         (self.hash, self.generator as u64)
@@ -145,6 +166,24 @@ impl EpisodeKey {
         let generator = Generator::ALL.into_iter().find(|&known| known as u64 == generator)?;
         Some(Self { hash, generator })
     }
+}
+
+/// Output of PCG-XSH-RR 64/32: the high bits, shifted and rotated by the highest.
+#[inline(always)]
+fn pcg_output(state: u64) -> u64 {
+    let word = (((state >> 18) ^ state) >> 27) & 0xffff_ffff;
+    let turn = state >> 59;
+    ((word >> turn) | (word << (32 - turn))) & 0xffff_ffff
+}
+
+/// The upper 53 of 64 bits as a number of [0, 1).
+#[inline(always)]
+fn unit(bits: u64) -> f64 {
+    const INV_2_53: f64 = 1.0 / 9_007_199_254_740_992.0;
+    let bits = bits >> 11;
+    // Exact, and in instructions that every set has for many lanes.
+    let (high, low) = (math::from_whole(bits >> 32), math::from_whole(bits & 0xffff_ffff));
+    (high * 4_294_967_296.0 + low) * INV_2_53
 }
 
 /// mulberry32 (Tommy Ettinger, public domain): 32 bits of state, as browsers' demos share seeds.
@@ -225,6 +264,16 @@ mod tests {
     }
     const PCG_7_3_DEMAND_11: [f64; 2] = [0.515_057_035_683_957_9, 0.435_831_451_193_232_97];
     const MULBERRY_7_3_DEMAND_11: f64 = 0.465_884_162_345_901_13;
+
+    #[test]
+    fn pairs_are_the_first_of_the_stream() {
+        for seed in 0..2000 {
+            let key = EpisodeKey::new(seed, seed / 7, Split::Test, Generator::Pcg);
+            let mut stream = key.stream(Purpose::Demand, seed * 3);
+            let first = stream.uniform();
+            assert_eq!(key.pcg_pair(Purpose::Demand, seed * 3), (first, stream.uniform()));
+        }
+    }
 
     #[test]
     fn every_part_of_the_key_counts() {

@@ -20,6 +20,9 @@ pub trait World: Send + Sync + 'static {
     /// Environments in a block.
     const LANES: usize;
 
+    /// Whether the world has [`World::column`] and [`World::value`].
+    const COLUMNS: bool = false;
+
     /// What goes in and comes out. Equal for all scenarios of a world, so that one policy fits all.
     fn spec(&self) -> &Spec;
 
@@ -47,8 +50,8 @@ pub trait World: Send + Sync + 'static {
     /// Plays one minute in the lanes where `active` is true.
     ///
     /// * `active`: `LANES` flags.
-    /// * `dials`: `LANES * spec.dials.len()`, lane-major, natural units, NaN keeps.
-    /// * `terms`: `LANES * spec.terms.len()`, lane-major, dollars; written for active lanes only.
+    /// * `dials`: `spec.dials.len() * LANES`, by dial and lane, natural units, NaN keeps.
+    /// * `terms`: `spec.terms.len() * LANES`, by term and lane, dollars; written for active lanes only.
     /// * `terminated`: `LANES` flags; written for active lanes only.
     fn step(
         &self,
@@ -62,6 +65,25 @@ pub trait World: Send + Sync + 'static {
     /// Writes one lane's signals in natural units, in the order of `spec.signals`: the minute as it
     /// was played, or the opening minute after a reset.
     fn signals(&self, block: &Self::Block, lane: usize, out: &mut [f64]);
+
+    /// One signal of all lanes in natural units: a part of the block, or of `out`, which has room for
+    /// `LANES` numbers. The bits are those of [`World::signals`]; lanes never reset hold anything.
+    /// Called only of worlds that say [`World::COLUMNS`].
+    fn column<'a>(
+        &'a self,
+        block: &'a Self::Block,
+        signal: usize,
+        out: &'a mut [f64],
+    ) -> &'a [f64] {
+        let _ = (block, signal);
+        out
+    }
+
+    /// One signal of one lane; otherwise as [`World::column`].
+    fn value(&self, block: &Self::Block, lane: usize, signal: usize) -> f64 {
+        let _ = (block, lane, signal);
+        f64::NAN
+    }
 
     /// Writes the dials as they stand, in natural units; 0 for presses.
     fn dials(&self, block: &Self::Block, lane: usize, out: &mut [f64]);

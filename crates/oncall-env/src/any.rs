@@ -1,7 +1,7 @@
 //! `AnyWorld`, `AnyVecEnv`: a new world is a variant here, and nothing else outside its own crate.
 
 use oncall_core::{Generator, Spec, World};
-use oncall_fleet::FleetWorld;
+use oncall_fleet::{FleetLanes, FleetWorld};
 use oncall_vec::{
     Actions, Columns, EpisodeStats, Options, OwnedColumns, ResetColumns, RowInfo, Seeds, Snapshot,
     StepSummary, VecEnv, VecError,
@@ -49,14 +49,14 @@ impl AnyWorld {
 #[derive(Debug)]
 pub enum AnyVecEnv {
     /// The fleet.
-    Fleet(VecEnv<FleetWorld>),
+    Fleet(VecEnv<FleetLanes>),
 }
 
 /// Rows kept in memory; see [`VecEnv::snapshot`].
 #[derive(Debug, Clone)]
 pub enum AnySnapshot {
     /// The fleet.
-    Fleet(Snapshot<FleetWorld>),
+    Fleet(Snapshot<FleetLanes>),
 }
 
 macro_rules! methods {
@@ -82,7 +82,11 @@ macro_rules! methods_mut {
 impl AnyVecEnv {
     /// An engine of `num_envs` rows.
     pub fn new(world: AnyWorld, num_envs: usize, options: Options) -> Result<Self, VecError> {
-        each!(world, world => VecEnv::new(Arc::new(world), num_envs, options).map(Self::Fleet))
+        match world {
+            AnyWorld::Fleet(world) => {
+                VecEnv::new(Arc::new(FleetLanes::new(world)), num_envs, options).map(Self::Fleet)
+            }
+        }
     }
 
     methods! {

@@ -2,14 +2,15 @@
 //!
 //! Hit rate of a TTL cache under Poisson requests: Jung, Berger and Balakrishnan, *Modeling TTL-based
 //! Internet caches*, 2003: `r T / (1 + r T)` for objects that are asked for at rate r each.
+#![expect(clippy::inline_always, reason = "the body must be compiled for each set of instructions")]
 
 use crate::params::Cache;
 use oncall_core::math;
 
 /// Share of the requests that the cache answers.
-#[inline]
+#[inline(always)]
 pub fn hit_share(cache: &Cache, admitted_rps: f64, ttl_s: f64, warmth: f64) -> f64 {
-    let asked = admitted_rps / cache.objects * ttl_s;
+    let asked = admitted_rps * (1.0 / cache.objects) * ttl_s;
     warmth * asked / (1.0 + asked)
 }
 
@@ -20,7 +21,7 @@ pub fn recovery_share(cache: &Cache) -> f64 {
 
 /// Warmth after the minute: ordinary traffic warms, slower while the database is saturated; a
 /// warm-up loads its share on top.
-#[inline]
+#[inline(always)]
 pub fn warmed(
     cache: &Cache,
     warmth: f64,
@@ -30,7 +31,7 @@ pub fn warmed(
 ) -> f64 {
     let pace = if db_utilization > 1.0 { 1.0 / db_utilization } else { 1.0 };
     let loaded = if warm_up { cache.warm_up_share } else { 0.0 };
-    (warmth + (1.0 - warmth) * recovery * pace + loaded).min(1.0)
+    math::min(warmth + (1.0 - warmth) * recovery * pace + loaded, 1.0)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::params::{BOOT_DELAY_MAX_MIN, Fleet};
 
 /// A product this close above a whole number counts as it: `10 x 0.6 / 0.6` is ten instances.
-const CEIL_TOLERANCE: f64 = 1e-9;
+pub(crate) const CEIL_TOLERANCE: f64 = 1e-9;
 
 /// The instances, and how long the autoscaler has found them too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! Step 8: the database.
+#![expect(clippy::inline_always, reason = "the body must be compiled for each set of instructions")]
 
 use crate::params::Database;
+use oncall_core::math;
 
 /// Load of a minute and what it does to a query.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,11 +14,11 @@ pub struct Load {
 }
 
 /// Query time `t / (1 - rho)`, at most its value at saturation (utilisation law, M/M/1).
-#[inline]
+#[inline(always)]
 pub fn load(database: &Database, queries_per_s: f64) -> Load {
-    let utilization = queries_per_s / database.capacity_qps;
+    let utilization = queries_per_s * (1.0 / database.capacity_qps);
     let query_ms = if utilization < 1.0 {
-        (database.query_ms / (1.0 - utilization)).min(database.query_ms_max)
+        math::min(database.query_ms / (1.0 - utilization), database.query_ms_max)
     } else {
         database.query_ms_max
     };

@@ -11,7 +11,7 @@
 //! | 5 demand | [`demand`] |
 //! | 7 and 14 cache | [`cache`] |
 //! | 8 database | [`database`] |
-//! | 9 and 10 queue | [`queue`] |
+//! | 9 and 10 queue | [`queue`], [`erlang`] |
 //! | 11 and 12 errors and budget | [`budget`] |
 //! | 13 money and the reward | [`reward`] |
 //!
@@ -30,8 +30,10 @@ pub mod capacity;
 pub mod database;
 pub mod demand;
 pub mod dials;
+pub mod erlang;
 pub mod events;
 pub mod invariants;
+pub mod lanes;
 pub mod params;
 pub mod queue;
 pub mod reward;
@@ -40,6 +42,7 @@ pub mod state;
 pub mod step;
 pub mod world;
 
+pub use lanes::FleetLanes;
 pub use params::Params;
 pub use signals::Sig;
 pub use state::Lane;

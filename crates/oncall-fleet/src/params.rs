@@ -36,6 +36,8 @@ pub trait Record: Slots + Copy {
     const FIELDS: &'static [Field];
     /// Defaults; NaN where the file must say it.
     fn defaults() -> Self;
+    /// The numbers of one lane, out of a column for each field.
+    fn gather<const L: usize>(columns: &[[f64; L]], lane: usize) -> Self;
 }
 
 /// Access to the numbers of a record by index.
@@ -137,6 +139,12 @@ macro_rules! record {
 
             fn defaults() -> Self {
                 Self { $($field: Option::<f64>::unwrap_or($default, f64::NAN),)* }
+            }
+
+            #[inline(always)]
+            fn gather<const L: usize>(columns: &[[f64; L]], lane: usize) -> Self {
+                let mut columns = columns.iter();
+                Self { $($field: columns.next().map_or(f64::NAN, |column| column[lane]),)* }
             }
         }
 
@@ -280,9 +288,23 @@ macro_rules! sections {
             pub const SECTIONS: &'static [(&'static str, &'static [Field])] =
                 &[$((stringify!($name), $Type::FIELDS),)*];
 
+            /// How many numbers there are.
+            pub const COUNT: usize = 0 $(+ $Type::FIELDS.len())*;
+
             /// Every number at its default.
             pub fn defaults() -> Self {
                 Self { $($name: $Type::defaults(),)* }
+            }
+
+            /// The numbers of one lane, out of a column for each of [`Constants::COUNT`].
+            #[inline(always)]
+            pub(crate) fn gather<const L: usize>(columns: &[[f64; L]], lane: usize) -> Self {
+                let mut from = 0;
+                let mut next = |count: usize| {
+                    from += count;
+                    &columns[from - count..from]
+                };
+                Self { $($name: $Type::gather(next($Type::FIELDS.len()), lane),)* }
             }
 
             /// A number, by indices into [`Constants::SECTIONS`].

@@ -1,6 +1,8 @@
 //! Step 13 and the reward: what a minute costs. Nothing else knows money.
+#![expect(clippy::inline_always, reason = "the body must be compiled for each set of instructions")]
 
 use crate::params::Prices;
+use oncall_core::math;
 
 /// Number of reward terms.
 pub const TERMS: usize = 6;
@@ -29,26 +31,26 @@ pub struct Bill {
 }
 
 /// Dollars of the fleet in an hour.
-#[inline]
+#[inline(always)]
 pub fn fleet_usd_h(prices: &Prices, instances: f64) -> f64 {
     prices.instance_usd_h * instances
 }
 
 /// Dollars of a minute by term, in the order of `Spec.terms`: fleet, budget, shed, recommendations,
 /// latency, staleness. The reward is minus their sum.
-#[inline]
+#[inline(always)]
 pub fn terms(prices: &Prices, bill: &Bill) -> [f64; TERMS] {
-    let overdrawn = (-bill.budget_left).clamp(0.0, bill.burned);
-    let admitted_millions = bill.admitted_requests / 1e6;
-    let slow_s = (bill.p99_s - prices.latency_free_s).max(0.0);
+    let overdrawn = math::min(math::max(-bill.budget_left, 0.0), bill.burned);
+    let admitted_millions = bill.admitted_requests * 1e-6;
+    let slow_s = math::max(bill.p99_s - prices.latency_free_s, 0.0);
     let degraded = if bill.feature { 0.0 } else { 1.0 };
     [
-        fleet_usd_h(prices, bill.instances) / 60.0,
+        fleet_usd_h(prices, bill.instances) * (1.0 / 60.0),
         prices.budget_usd * ((bill.burned - overdrawn) + prices.overdraft_factor * overdrawn),
-        prices.shed_usd_per_million * bill.shed_requests / 1e6,
+        prices.shed_usd_per_million * (bill.shed_requests * 1e-6),
         prices.recommendations_usd_per_million * admitted_millions * degraded,
         prices.latency_usd_per_million_s * admitted_millions * slow_s,
-        prices.staleness_usd_per_million_s * bill.cache_answers / 1e6 * bill.cache_age_s,
+        prices.staleness_usd_per_million_s * (bill.cache_answers * 1e-6) * bill.cache_age_s,
     ]
 }
 

@@ -6,6 +6,7 @@
 
 use crate::events::since_deploy_min;
 use crate::state::Lane;
+use oncall_core::math;
 use oncall_core::{Scale, Signal, View};
 
 const LIN: Scale = Scale::Linear;
@@ -14,14 +15,17 @@ const fn log(knee: f64) -> Scale {
 }
 
 /// Shown as `since_deploy_min` before the first deploy: a day, the end of the range.
-const NO_DEPLOY_MIN: f64 = 1440.0;
+pub(crate) const NO_DEPLOY_MIN: f64 = 1440.0;
 
 /// Hours of a day.
 const DAY_H: f64 = 24.0;
 
-fn clock_h(lane: &Lane) -> f64 {
-    let hours = lane.numbers.constants.shift.clock_start_h + f64::from(lane.minute) / 60.0;
-    hours % DAY_H
+/// Time of day at the end of a minute, of a shift that began at `start_h`.
+#[inline]
+pub(crate) fn clock_h(start_h: f64, minute: f64) -> f64 {
+    let hours = start_h + minute / 60.0;
+    // At the very end of a day rounding may step over it.
+    math::max(hours - DAY_H * math::floor(hours / DAY_H), 0.0)
 }
 
 macro_rules! signals {
@@ -100,7 +104,7 @@ signals! {
     warm_up_left_min: Operator false, "Warm-up left", "min", 0, 60, log(5.0), "Minutes that a warm-up still runs.", |l| f64::from(l.warm_up_left_min);
     rollback_left_min: Operator false, "Rollback left", "min", 0, 60, log(5.0), "Minutes until a rollback switches the traffic.", |l| f64::from(l.rollback_left_min);
     since_deploy_min: Operator false, "Since the last deploy", "min", 0, 1440, log(10.0), "Minutes since the last deploy began; a day before the first.", |l| since_deploy_min(&l.numbers.deploys, l.minute_seen()).unwrap_or(NO_DEPLOY_MIN);
-    time_of_day_h: Operator false, "Time of day", "h", 0, 24, LIN, "Clock at the end of the minute.", |l| clock_h(l);
+    time_of_day_h: Operator false, "Time of day", "h", 0, 24, LIN, "Clock at the end of the minute.", |l| clock_h(l.numbers.constants.shift.clock_start_h, f64::from(l.minute));
     shift_min: Operator false, "Shift so far", "min", 0, 480, LIN, "Minutes played.", |l| f64::from(l.minute);
     shift_left_min: Operator false, "Shift left", "min", 0, 480, LIN, "Minutes until the scenario's shift ends.", |l| (l.numbers.constants.shift.length_min - f64::from(l.minute)).max(0.0);
     boot_in_1_min: Full false, "Boots in 1 min", "", 0, 40, LIN, "Instances that serve from the minute after this one.", |l| f64::from(l.booting_seen[0]);

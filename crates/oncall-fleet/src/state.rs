@@ -19,9 +19,22 @@ macro_rules! words {
         }
 
         impl $Name {
+            /// How many numbers there are.
+            pub const COUNT: usize = [$(stringify!($field),)*].len();
+
             /// Visits every number.
             pub fn visit(&mut self, words: &mut impl Words) {
                 $(words.f64(&mut self.$field);)*
+            }
+
+            /// The numbers, in the order of the fields.
+            pub fn values(&self) -> [f64; Self::COUNT] {
+                [$(self.$field,)*]
+            }
+
+            /// The inverse of [`Self::values`].
+            pub fn from_values([$($field,)*]: [f64; Self::COUNT]) -> Self {
+                Self { $($field,)* }
             }
         }
     };

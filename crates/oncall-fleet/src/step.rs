@@ -96,7 +96,7 @@ pub fn play(
     let error_rate = error_rate(&flow, &builds); // 11
     lane.errors.push(minute, error_rate);
     let slo = &lane.numbers.constants.slo;
-    let burned = budget::burned(slo, error_rate / slo.error_budget); // 12
+    let burned = budget::burned(slo, budget::burn(slo, error_rate)); // 12
     lane.budget_left -= burned;
     let admitted_requests = flow.admitted_rps * MINUTE_S;
     lane.admitted_requests += admitted_requests;
@@ -134,7 +134,7 @@ fn mean_rps(params: &Params, lane: &Lane) -> f64 {
     } else {
         let clock_start_h = constants.shift.clock_start_h;
         constants.demand.base_rps
-            * demand::daily_factor(&constants.demand, clock_start_h, lane.minute)
+            * demand::daily_factor(&constants.demand, clock_start_h, f64::from(lane.minute))
     };
     usual * demand::surge_factor(&lane.numbers.surges, lane.minute)
 }
@@ -147,7 +147,7 @@ fn drawn_rps(params: &Params, lane: &Lane) -> f64 {
         return mean;
     }
     let mut stream = lane.key.stream(Purpose::Demand, u64::from(lane.minute));
-    demand::noisy_count(MINUTE_S * mean, demand.noise_std, &mut stream) / MINUTE_S
+    demand::noisy_count(MINUTE_S * mean, demand.noise_std, &mut stream) * (1.0 / MINUTE_S)
 }
 
 /// Steps 6 to 10.
@@ -162,8 +162,8 @@ fn flow(lane: &Lane, offered_rps: f64, warmth: f64, builds: &Builds) -> Flow {
     let queries_per_s = admitted_rps * queries * (1.0 - cache_hit) + warm_up_qps;
     let database = database::load(&constants.database, queries_per_s);
     let cpu_ms = with_feature(service.cpu_ms, service.feature_cpu_ms) * (1.0 + builds.extra_cpu);
-    let service_s = (cpu_ms + (1.0 - cache_hit) * queries * database.query_ms) / 1000.0;
-    let servers = constants.fleet.servers_per_instance as u32 * lane.capacity.serving;
+    let service_s = (cpu_ms + (1.0 - cache_hit) * queries * database.query_ms) * 0.001;
+    let servers = constants.fleet.servers_per_instance * f64::from(lane.capacity.serving);
     let queue = queue::queue(servers, admitted_rps, service_s, service.timeout_s);
     Flow { admitted_rps, cache_hit, database, service_s, queue }
 }
@@ -195,7 +195,7 @@ fn show(
     error_rate: f64,
 ) {
     let constants = &lane.numbers.constants;
-    let per_budget = |rate: f64| rate / constants.slo.error_budget;
+    let per_budget = |rate: f64| budget::burn(&constants.slo, rate);
     let burn_1h = per_budget(lane.errors.mean_long());
     let burn_5min = per_budget(lane.errors.mean_short(lane.minute));
     let shown_share = if params.hide_build_truth { builds.new_share } else { builds.bad_share };

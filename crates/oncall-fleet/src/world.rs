@@ -120,7 +120,7 @@ impl FleetWorld {
         self.cumulative.iter().position(|&sum| point < sum).unwrap_or(self.variants.len() - 1)
     }
 
-    fn pinned(&self) -> Option<&[f64]> {
+    pub(crate) fn pinned(&self) -> Option<&[f64]> {
         self.pinned_rps.as_deref()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::{VecError, check_len};
 use oncall_core::{Dial, DialKind, Spec};
+use std::ops::Range;
 
 /// The actions of one step, row-major, `n * dials` values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -164,42 +165,54 @@ impl Decoder {
         Ok(())
     }
 
-    /// Writes the dials of one row of checked actions.
-    #[inline]
-    pub(crate) fn decode(&self, actions: Actions<'_>, row: usize, out: &mut [f64]) {
-        let span = row * out.len()..(row + 1) * out.len();
+    /// Writes the dials of some rows of checked actions, by dial and lane, `lanes` of them a dial.
+    pub(crate) fn decode(
+        &self,
+        actions: Actions<'_>,
+        rows: Range<usize>,
+        lanes: usize,
+        out: &mut [f64],
+    ) {
+        let span = rows.start * self.dials.len()..rows.end * self.dials.len();
         match actions {
-            Actions::Stops8(values) => self.decode_stops(&values[span], out),
-            Actions::Stops32(values) => self.decode_stops(&values[span], out),
-            Actions::Stops64(values) => self.decode_stops(&values[span], out),
-            Actions::Box32(values) => self.decode_box(&values[span], out),
-            Actions::Box64(values) => self.decode_box(&values[span], out),
+            Actions::Stops8(values) => self.decode_stops(&values[span], lanes, out),
+            Actions::Stops32(values) => self.decode_stops(&values[span], lanes, out),
+            Actions::Stops64(values) => self.decode_stops(&values[span], lanes, out),
+            Actions::Box32(values) => self.decode_box(&values[span], lanes, out),
+            Actions::Box64(values) => self.decode_box(&values[span], lanes, out),
             Actions::Dials(values) | Actions::Policy(values) => {
-                for ((dial, &value), out) in self.dials.iter().zip(&values[span]).zip(out) {
-                    *out = settle(dial, value);
+                for (lane, values) in values[span].chunks_exact(self.dials.len()).enumerate() {
+                    let columns = out[lane..].iter_mut().step_by(lanes);
+                    for ((dial, &value), out) in self.dials.iter().zip(values).zip(columns) {
+                        *out = settle(dial, value);
+                    }
                 }
             }
         }
     }
 
-    fn decode_stops<T: Copy + Into<i64>>(&self, values: &[T], out: &mut [f64]) {
-        for ((&(start, _), &value), out) in self.ranges.iter().zip(values).zip(out) {
-            *out = self.stops[start + value.into() as usize];
-        }
-    }
-
-    fn decode_box<T: Copy + Into<f64>>(&self, values: &[T], out: &mut [f64]) {
-        for ((dial, &value), out) in self.dials.iter().zip(values).zip(out) {
-            *out = settle(dial, dial.from_box(value.into()));
-        }
-    }
-
-    /// Lets go of the presses in several rows of dials.
-    pub(crate) fn release(&self, dials: &mut [f64]) {
-        for row in dials.chunks_exact_mut(self.dials.len()) {
-            for &press in &self.presses {
-                row[press] = 0.0;
+    fn decode_stops<T: Copy + Into<i64>>(&self, values: &[T], lanes: usize, out: &mut [f64]) {
+        for (lane, values) in values.chunks_exact(self.dials.len()).enumerate() {
+            let columns = out[lane..].iter_mut().step_by(lanes);
+            for ((&(start, _), &value), out) in self.ranges.iter().zip(values).zip(columns) {
+                *out = self.stops[start + value.into() as usize];
             }
+        }
+    }
+
+    fn decode_box<T: Copy + Into<f64>>(&self, values: &[T], lanes: usize, out: &mut [f64]) {
+        for (lane, values) in values.chunks_exact(self.dials.len()).enumerate() {
+            let columns = out[lane..].iter_mut().step_by(lanes);
+            for ((dial, &value), out) in self.dials.iter().zip(values).zip(columns) {
+                *out = settle(dial, dial.from_box(value.into()));
+            }
+        }
+    }
+
+    /// Lets go of the presses in dials that stand by dial and lane.
+    pub(crate) fn release(&self, dials: &mut [f64], lanes: usize) {
+        for &press in &self.presses {
+            dials[press * lanes..][..lanes].fill(0.0);
         }
     }
 }
@@ -218,7 +231,7 @@ mod tests {
         let decoder = decoder();
         decoder.check(actions, 1).unwrap();
         let mut out = vec![7.0; decoder.dials.len()];
-        decoder.decode(actions, 0, &mut out);
+        decoder.decode(actions, 0..1, 1, &mut out);
         out.iter().map(ToString::to_string).collect()
     }
 
@@ -244,9 +257,19 @@ mod tests {
 
     #[test]
     fn presses_are_released() {
-        let mut dials = [8.0, 1.0, 1.0, 1.0, 1.0, 9.0, 1.0, 1.0, 1.0, 1.0];
-        decoder().release(&mut dials);
-        assert_eq!(dials, [8.0, 1.0, 1.0, 1.0, 0.0, 9.0, 1.0, 1.0, 1.0, 0.0]);
+        // Two lanes.
+        let mut dials = [8.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+        decoder().release(&mut dials, 2);
+        assert_eq!(dials, [8.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn rows_become_lanes() {
+        let rows = [3, 1, 2, 1, 1, 4, 2, 1, 2, 0, 1, 1, 1, 1, 0_i8];
+        let mut out = vec![7.0; 5 * 4];
+        decoder().decode(Actions::Stops8(&rows), 1..3, 4, &mut out);
+        assert_eq!(out[..4], [16.0, 2.0, 7.0, 7.0], "levels of rows 1 and 2");
+        assert_eq!(out[16..], [0.0, 0.0, 7.0, 7.0]);
     }
 
     #[test]

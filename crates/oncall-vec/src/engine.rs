@@ -5,9 +5,9 @@ use crate::autoreset::{Status, Turn};
 use crate::columns::{Columns, Widths, cut};
 use crate::error::VecError;
 use crate::limit::{self, Limit};
-use crate::observe::Observer;
+use crate::observe::{Observer, Sight};
 use crate::options::Options;
-use crate::row::{Row, Tally};
+use crate::table::{Rows, Shape};
 use oncall_core::{EpisodeKey, Spec, World};
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,32 +32,16 @@ pub(crate) struct Part<'a, W: World> {
     pub(crate) columns: Columns<'a>,
 }
 
-/// The engine's own state of some rows.
-pub(crate) struct Rows<'a> {
-    pub(crate) states: &'a mut [Row],
-    /// Sums of the reward terms over the current episode, and over the last one that ended.
-    pub(crate) terms: &'a mut [f64],
-    pub(crate) last_terms: &'a mut [f64],
-    pub(crate) ended: &'a mut [bool],
-    pub(crate) began: &'a mut [bool],
-}
-
 impl<'a, W: World> Part<'a, W> {
     /// Takes the first blocks out, at most `blocks` of them.
     pub(crate) fn cut(&mut self, blocks: usize, widths: Widths) -> Part<'a, W> {
         let blocks = blocks.min(self.blocks.len());
-        let rows = (blocks * W::LANES).min(self.rows.states.len());
+        let rows = (blocks * W::LANES).min(self.rows.len());
         let actions = self.actions;
         self.actions = actions.skip(rows * widths.dials);
         Part {
             blocks: cut(&mut self.blocks, blocks),
-            rows: Rows {
-                states: cut(&mut self.rows.states, rows),
-                terms: cut(&mut self.rows.terms, rows * widths.terms),
-                last_terms: cut(&mut self.rows.last_terms, rows * widths.terms),
-                ended: cut(&mut self.rows.ended, rows),
-                began: cut(&mut self.rows.began, rows),
-            },
+            rows: self.rows.cut(rows, blocks),
             actions,
             columns: self.columns.cut(rows, widths),
         }
@@ -71,11 +55,13 @@ pub(crate) struct Scratch {
     played: Vec<bool>,
     active: Vec<bool>,
     terminated: Vec<bool>,
+    /// By dial and lane.
     dials: Vec<f64>,
-    /// Terms of the minute, and of the decision so far.
+    /// Terms of the minute, and of the decision so far, by term and lane.
     minute_terms: Vec<f64>,
     terms: Vec<f64>,
-    pub(crate) signals: Vec<f64>,
+    rewards: Vec<f64>,
+    pub(crate) sight: Sight,
 }
 
 impl Scratch {
@@ -87,7 +73,8 @@ impl Scratch {
             dials: vec![f64::NAN; lanes * widths.dials],
             minute_terms: vec![0.0; lanes * widths.terms],
             terms: vec![0.0; lanes * widths.terms],
-            signals: vec![0.0; widths.signals],
+            rewards: vec![0.0; lanes],
+            sight: Sight::new(lanes, widths),
         }
     }
 }
@@ -115,35 +102,38 @@ impl<W: World> Engine<W> {
         Ok(Self { world, options, widths, decoder, observer, limit, spec_hash })
     }
 
-    /// Begins an episode in a lane. `terms` are the sums of its row.
+    /// How the rows' columns are laid out.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { lanes: W::LANES, terms: self.widths.terms }
+    }
+
+    /// Begins an episode in a lane.
     pub(crate) fn begin(
         &self,
         (block, lane): (&mut W::Block, usize),
-        row: &mut Row,
-        terms: &mut [f64],
+        rows: &mut Rows<'_>,
+        row: usize,
         (seed, episode): (u64, u64),
     ) {
         let split = self.options.split;
         let key = EpisodeKey::new(seed, episode, split, self.world.generator());
         self.world.reset(block, lane, key);
-        row.status = Status::Running;
-        row.length_min = self.limit.length_min(self.world.length_min(block, lane));
-        row.current = Tally::new(seed, episode);
-        terms.fill(0.0);
+        let length_min = self.limit.length_min(self.world.length_min(block, lane));
+        rows.begin(row, seed, episode, length_min);
     }
 
     /// Steps all blocks of a part. Everything has been checked.
     pub(crate) fn step(&self, part: &mut Part<'_, W>, scratch: &mut Scratch) {
-        let rows = part.rows.states.len();
+        let rows = part.rows.len();
         for index in 0..part.blocks.len() {
             let range = index * W::LANES..((index + 1) * W::LANES).min(rows);
             self.open(part, index, range.clone(), scratch);
-            self.play(&mut part.blocks[index], &mut part.rows.states[range.clone()], scratch);
+            self.play(&mut part.blocks[index], &mut part.rows, range.clone(), scratch);
             self.close(part, index, range, scratch);
         }
     }
 
-    /// Begins what is pending and decodes the actions of the others.
+    /// Begins what is pending and decodes the actions.
     fn open(
         &self,
         part: &mut Part<'_, W>,
@@ -151,46 +141,56 @@ impl<W: World> Engine<W> {
         range: Range<usize>,
         scratch: &mut Scratch,
     ) {
-        // Lanes without a row, and lanes that only begin, are not played. They keep the dials of an
-        // earlier block, which are valid, and no lane that is not played commits anything.
+        // Lanes without a row, and lanes that only begin, are not played. Their dials are valid, and
+        // no lane that is not played commits anything.
         scratch.played.fill(false);
-        for (lane, i) in range.enumerate() {
-            let row = &mut part.rows.states[i];
-            if self.options.autoreset.before_step(row.status) == Turn::Play {
-                scratch.played[lane] = true;
-                let dials = &mut scratch.dials[span(lane, self.widths.dials)];
-                self.decoder.decode(part.actions, i, dials);
-            } else {
-                let next = (row.current.seed, row.current.episode.wrapping_add(1));
-                let terms = &mut part.rows.terms[span(i, self.widths.terms)];
-                self.begin((&mut part.blocks[index], lane), row, terms, next);
+        if part.rows.status[range.clone()].iter().all(|&status| status == Status::Running) {
+            scratch.played[..range.len()].fill(true);
+        } else {
+            for (lane, i) in range.clone().enumerate() {
+                if self.options.autoreset.before_step(part.rows.status[i]) == Turn::Play {
+                    scratch.played[lane] = true;
+                } else {
+                    let next = part.rows.next_episode(i);
+                    self.begin((&mut part.blocks[index], lane), &mut part.rows, i, next);
+                }
             }
         }
+        self.decoder.decode(part.actions, range, W::LANES, &mut scratch.dials);
         scratch.active.copy_from_slice(&scratch.played);
         scratch.terms.fill(0.0);
     }
 
     /// Plays the minutes of a decision, each lane as far as its episode goes.
-    fn play(&self, block: &mut W::Block, rows: &mut [Row], scratch: &mut Scratch) {
+    fn play(
+        &self,
+        block: &mut W::Block,
+        rows: &mut Rows<'_>,
+        range: Range<usize>,
+        scratch: &mut Scratch,
+    ) {
         let Scratch { active, terminated, dials, minute_terms, terms, .. } = scratch;
+        let minutes = &mut rows.minutes[range.clone()];
+        let lengths = &rows.length_min[range];
         for minute in 0..self.options.decision_interval_min {
             if !active.contains(&true) {
                 return;
             }
             if minute == 1 {
-                self.decoder.release(dials);
+                self.decoder.release(dials, W::LANES);
             }
             self.world.step(block, active, dials, minute_terms, terminated);
-            for (lane, row) in rows.iter_mut().enumerate() {
-                if active[lane] {
-                    row.current.minutes += 1;
-                    let over = limit::is_over(row.current.minutes, row.length_min);
-                    active[lane] = !(terminated[lane] || over);
-                    let lane = span(lane, self.widths.terms);
-                    for (sum, term) in terms[lane.clone()].iter_mut().zip(&minute_terms[lane]) {
-                        *sum += term;
-                    }
+            let columns = terms.chunks_exact_mut(W::LANES);
+            for (sums, terms) in columns.zip(minute_terms.chunks_exact(W::LANES)) {
+                for ((sum, &term), &active) in sums.iter_mut().zip(terms).zip(&*active) {
+                    *sum += if active { term } else { 0.0 };
                 }
+            }
+            for ((played, length), (active, terminated)) in
+                minutes.iter_mut().zip(lengths).zip(active.iter_mut().zip(&*terminated))
+            {
+                *played += u32::from(*active);
+                *active &= !(*terminated | limit::is_over(*played, *length));
             }
         }
     }
@@ -203,82 +203,91 @@ impl<W: World> Engine<W> {
         range: Range<usize>,
         scratch: &mut Scratch,
     ) {
-        for (lane, i) in range.enumerate() {
-            part.rows.ended[i] = false;
-            part.rows.began[i] = !scratch.played[lane];
-            if scratch.played[lane] {
-                self.settle(part, index, (lane, i), scratch);
-            } else {
-                self.world.signals(&part.blocks[index], lane, &mut scratch.signals);
-                part.rows.states[i].level = self.observer.level(&scratch.signals);
-                part.columns.rewards[i] = 0.0;
-                part.columns.terminated[i] = false;
-                part.columns.truncated[i] = false;
-                if let Some(cost) = &mut part.columns.cost {
-                    cost[i] = 0.0;
+        let Scratch { played, terminated, terms, rewards, sight, .. } = scratch;
+        let (rows, columns) = (&mut part.rows, &mut part.columns);
+        // From zero, so that nothing paid is a reward of 0 and not of -0.
+        rewards.fill(0.0);
+        for column in terms.chunks_exact(W::LANES) {
+            rewards.iter_mut().zip(column).for_each(|(reward, term)| *reward += term);
+        }
+        for reward in rewards.iter_mut() {
+            *reward = 0.0 - *reward;
+        }
+        let sums = &mut rows.terms[self.shape().block(index)];
+        sums.iter_mut().zip(&*terms).for_each(|(sum, term)| *sum += term);
+        if let Some(out) = &mut columns.terms {
+            let width = self.widths.terms;
+            for (lane, row) in out[range.start * width..].chunks_exact_mut(width).enumerate() {
+                if lane == range.len() {
+                    break;
                 }
+                let column = terms[lane..].iter().step_by(W::LANES);
+                row.iter_mut().zip(column).for_each(|(usd, term)| *usd = *term);
             }
-            if let Some(terms) = &mut part.columns.terms {
-                terms[span(i, self.widths.terms)]
-                    .copy_from_slice(&scratch.terms[span(lane, self.widths.terms)]);
+        }
+
+        let used = range.len();
+        sight.look(&self.observer, &*self.world, &part.blocks[index], used);
+        let levels = sight.levels(used);
+        let mut any_over = false;
+        for (lane, i) in range.clone().enumerate() {
+            // A row that only begins: no reward, no cost, no flag; its sums were just cleared.
+            let plays = played[lane];
+            let cost = if plays { rows.levels[i] - levels[lane] } else { 0.0 };
+            let reward = if plays { rewards[lane] } else { 0.0 };
+            let over = plays & limit::is_over(rows.minutes[i], rows.length_min[i]);
+            let ends = plays & terminated[lane];
+            rows.levels[i] = levels[lane];
+            rows.steps[i] += u32::from(plays);
+            rows.returns[i] += reward;
+            rows.costs[i] += cost;
+            rows.ended[i] = false;
+            rows.began[i] = !plays;
+            columns.rewards[i] = reward;
+            columns.terminated[i] = ends;
+            columns.truncated[i] = over;
+            any_over |= over | ends;
+            if let Some(costs) = &mut columns.cost {
+                costs[i] = cost;
             }
-            let observation = &mut part.columns.observations[span(i, self.widths.observation)];
-            self.observer.write(&scratch.signals, observation);
-            if let Some(signals) = &mut part.columns.signals {
-                signals[span(i, self.widths.signals)].copy_from_slice(&scratch.signals);
-            }
+        }
+        let width = self.widths.observation;
+        let out = &mut columns.observations[range.start * width..range.end * width];
+        sight.write(&self.observer, &*self.world, &part.blocks[index], used, out);
+        if let Some(signals) = &mut columns.signals {
+            let width = self.widths.signals;
+            let out = &mut signals[range.start * width..range.end * width];
+            sight.write_signals(&*self.world, &part.blocks[index], used, out);
+        }
+        if any_over {
+            self.end(part, index, range, sight);
         }
     }
 
-    /// Settles a row that was played; leaves the signals to observe in the scratch memory.
-    fn settle(
-        &self,
-        part: &mut Part<'_, W>,
-        index: usize,
-        (lane, i): (usize, usize),
-        scratch: &mut Scratch,
-    ) {
-        let (block, columns) = (&mut part.blocks[index], &mut part.columns);
-        let row = &mut part.rows.states[i];
-        let sums = &mut part.rows.terms[span(i, self.widths.terms)];
-        let terms = &scratch.terms[span(lane, self.widths.terms)];
-        self.world.signals(block, lane, &mut scratch.signals);
-
-        let level = self.observer.level(&scratch.signals);
-        let cost = row.level - level;
-        // From zero, so that nothing paid is a reward of 0 and not of -0.
-        let reward = 0.0 - terms.iter().fold(0.0, |sum, term| sum + term);
-        sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
-        row.level = level;
-        row.current.steps += 1;
-        row.current.return_ += reward;
-        row.current.cost += cost;
-
-        let terminated = scratch.terminated[lane];
-        let truncated = limit::is_over(row.current.minutes, row.length_min);
-        columns.rewards[i] = reward;
-        columns.terminated[i] = terminated;
-        columns.truncated[i] = truncated;
-        if let Some(costs) = &mut columns.cost {
-            costs[i] = cost;
-        }
-        if !(terminated || truncated) {
-            return;
-        }
-
-        part.rows.ended[i] = true;
-        row.status = Status::Over;
-        row.last = row.current;
-        part.rows.last_terms[span(i, self.widths.terms)].copy_from_slice(sums);
-        if let Some(last) = &mut columns.final_observations {
-            self.observer.write(&scratch.signals, &mut last[span(i, self.widths.observation)]);
-        }
-        if self.options.autoreset.begins_at_end() {
-            let next = (row.current.seed, row.current.episode.wrapping_add(1));
-            self.begin((block, lane), row, sums, next);
-            self.world.signals(block, lane, &mut scratch.signals);
-            row.level = self.observer.level(&scratch.signals);
-            part.rows.began[i] = true;
+    /// Ends the episodes that are over: keeps their last observations, and begins anew at once in
+    /// same-step mode.
+    fn end(&self, part: &mut Part<'_, W>, index: usize, range: Range<usize>, sight: &mut Sight) {
+        let (rows, columns) = (&mut part.rows, &mut part.columns);
+        for (lane, i) in range.enumerate() {
+            if !(columns.terminated[i] || columns.truncated[i]) {
+                continue;
+            }
+            rows.end(i);
+            let observation = &mut columns.observations[span(i, self.widths.observation)];
+            if let Some(last) = &mut columns.final_observations {
+                last[span(i, self.widths.observation)].copy_from_slice(observation);
+            }
+            if self.options.autoreset.begins_at_end() {
+                let next = rows.next_episode(i);
+                let block = &mut part.blocks[index];
+                self.begin((&mut *block, lane), rows, i, next);
+                rows.began[i] = true;
+                rows.levels[i] =
+                    sight.write_lane(&self.observer, &*self.world, (&*block, lane), observation);
+                if let Some(signals) = &mut columns.signals {
+                    self.world.signals(block, lane, &mut signals[span(i, self.widths.signals)]);
+                }
+            }
         }
     }
 }

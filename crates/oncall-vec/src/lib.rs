@@ -39,6 +39,7 @@ mod row;
 mod save;
 mod seeds;
 mod snapshot;
+mod table;
 mod vec_env;
 
 pub use actions::Actions;

@@ -1,12 +1,18 @@
 //! Natural signals to observations: the columns of a view, scaled as the spec says.
 
+use crate::columns::Widths;
 use crate::error::VecError;
-use oncall_core::{Scaler, Spec, View};
+use oncall_core::isa::{self, Kernel};
+use oncall_core::{RowScaler, Scaler, Spec, View, World};
 
-/// Turns one row of signals into one row of an observation.
+/// Lanes that are scaled together.
+const TOGETHER: usize = 16;
+
+/// Which signals an observation shows, and how.
 #[derive(Debug)]
 pub(crate) struct Observer {
     columns: Vec<(usize, Scaler)>,
+    row: RowScaler,
     /// Index of the spec's cost signal.
     cost: usize,
 }
@@ -17,7 +23,9 @@ impl Observer {
             .signal(spec.cost)
             .ok_or_else(|| VecError::option("spec.cost", spec.cost, "the name of a signal"))?;
         let scaler = |index: usize| (index, spec.signals[index].scaler());
-        Ok(Self { columns: spec.columns_of(view).into_iter().map(scaler).collect(), cost })
+        let columns: Vec<(usize, Scaler)> = spec.columns_of(view).into_iter().map(scaler).collect();
+        let scalers: Vec<Scaler> = columns.iter().map(|(_, scaler)| *scaler).collect();
+        Ok(Self { columns, row: RowScaler::new(&scalers), cost })
     }
 
     /// Numbers in an observation.
@@ -31,6 +39,7 @@ impl Observer {
         signals[self.cost]
     }
 
+    /// Scales one row of signals.
     #[inline]
     pub(crate) fn write(&self, signals: &[f64], out: &mut [f32]) {
         for ((index, scaler), out) in self.columns.iter().zip(out) {
@@ -39,11 +48,178 @@ impl Observer {
     }
 }
 
+/// Working memory for looking at a block.
+///
+/// Of a world with columns each signal is asked for once for all lanes, and only those that the
+/// observation shows; of another all signals of each lane.
+#[derive(Debug, Clone)]
+pub(crate) struct Sight {
+    signals: usize,
+    /// A column, or all signals of all lanes, by lane.
+    natural: Vec<f64>,
+    levels: Vec<f64>,
+    /// Scaled numbers, by signal and lane; or a row that is not scaled yet.
+    tile: Vec<f32>,
+}
+
+/// The scaling of a block, compiled for each set of instructions.
+struct Scale<'a, W: World> {
+    observer: &'a Observer,
+    world: &'a W,
+    block: &'a W::Block,
+    natural: &'a mut [f64],
+    tile: &'a mut [f32],
+    out: &'a mut [f32],
+}
+
+impl<W: World> Kernel for Scale<'_, W> {
+    type Out = ();
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
+    fn run(self) {
+        let Self { observer, world, block, natural, tile, out } = self;
+        for ((signal, scaler), row) in observer.columns.iter().zip(tile.chunks_exact_mut(W::LANES))
+        {
+            let column = world.column(block, *signal, natural);
+            let (many, few) = column.as_chunks::<TOGETHER>();
+            let (scaled, rest) = row.as_chunks_mut::<TOGETHER>();
+            // Loops, not closures: those would be compiled for the baseline.
+            for (x, y) in many.iter().zip(scaled) {
+                scaler.apply_all(x, y);
+            }
+            for (x, y) in few.iter().zip(rest) {
+                *y = scaler.apply(*x);
+            }
+        }
+        transpose(tile, W::LANES, observer.len(), out);
+    }
+}
+
+/// Writes numbers that stand by signal and lane as rows, one for each lane.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
+fn transpose(tile: &[f32], lanes: usize, width: usize, out: &mut [f32]) {
+    for (lane, row) in out.chunks_exact_mut(width).enumerate() {
+        for (y, signals) in row.iter_mut().zip(tile.chunks_exact(lanes)) {
+            *y = signals[lane];
+        }
+    }
+}
+
+impl Sight {
+    pub(crate) fn new(lanes: usize, widths: Widths) -> Self {
+        Self {
+            signals: widths.signals,
+            natural: vec![0.0; lanes * widths.signals],
+            levels: vec![0.0; lanes],
+            tile: vec![0.0; lanes * widths.observation],
+        }
+    }
+
+    /// Looks at the first `used` lanes of a block.
+    pub(crate) fn look<W: World>(
+        &mut self,
+        observer: &Observer,
+        world: &W,
+        block: &W::Block,
+        used: usize,
+    ) {
+        if W::COLUMNS && used == 1 {
+            self.levels[0] = world.value(block, 0, observer.cost);
+            return;
+        }
+        if W::COLUMNS {
+            let column = world.column(block, observer.cost, &mut self.natural);
+            self.levels.copy_from_slice(&column[..W::LANES]);
+            return;
+        }
+        for lane in 0..used {
+            let row = &mut self.natural[lane * self.signals..][..self.signals];
+            world.signals(block, lane, row);
+            self.levels[lane] = observer.level(row);
+        }
+    }
+
+    /// The cost signal of the lanes looked at.
+    pub(crate) fn levels(&self, used: usize) -> &[f64] {
+        &self.levels[..used]
+    }
+
+    /// Writes the observations of the lanes looked at.
+    pub(crate) fn write<W: World>(
+        &mut self,
+        observer: &Observer,
+        world: &W,
+        block: &W::Block,
+        used: usize,
+        out: &mut [f32],
+    ) {
+        if W::COLUMNS && used > 1 {
+            let (natural, tile) = (&mut *self.natural, &mut *self.tile);
+            isa::run(Scale { observer, world, block, natural, tile, out });
+        } else if W::COLUMNS {
+            self.write_lane(observer, world, (block, 0), out);
+        } else {
+            let rows = out.chunks_exact_mut(observer.len());
+            for (signals, out) in self.natural.chunks_exact(self.signals).zip(rows) {
+                observer.write(signals, out);
+            }
+        }
+    }
+
+    /// Writes all natural signals of the lanes looked at, before anything else is looked at.
+    pub(crate) fn write_signals<W: World>(
+        &mut self,
+        world: &W,
+        block: &W::Block,
+        used: usize,
+        out: &mut [f64],
+    ) {
+        if !W::COLUMNS {
+            out.copy_from_slice(&self.natural[..used * self.signals]);
+            return;
+        }
+        for signal in 0..self.signals {
+            let column = world.column(block, signal, &mut self.natural);
+            let rows = out[signal..].iter_mut().step_by(self.signals);
+            rows.zip(column).for_each(|(out, x)| *out = *x);
+        }
+    }
+
+    /// Writes the observation of one lane and returns its cost signal.
+    pub(crate) fn write_lane<W: World>(
+        &mut self,
+        observer: &Observer,
+        world: &W,
+        (block, lane): (&W::Block, usize),
+        out: &mut [f32],
+    ) -> f64 {
+        if W::COLUMNS {
+            if observer.row.is_single() {
+                let row = &mut self.tile[..observer.len()];
+                for ((signal, _), x) in observer.columns.iter().zip(&mut *row) {
+                    *x = world.value(block, lane, *signal) as f32;
+                }
+                observer.row.apply(row, out);
+            } else {
+                for ((signal, scaler), out) in observer.columns.iter().zip(out) {
+                    *out = scaler.apply(world.value(block, lane, *signal));
+                }
+            }
+            return world.value(block, lane, observer.cost);
+        }
+        let row = &mut self.natural[..self.signals];
+        world.signals(block, lane, row);
+        observer.write(row, out);
+        observer.level(row)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::toy::Toy;
-    use oncall_core::World;
 
     #[test]
     fn an_unknown_cost_signal_is_refused() {
@@ -51,5 +227,16 @@ mod tests {
         spec.cost = "nothing";
         let error = Observer::new(&spec, View::Operator).unwrap_err();
         assert_eq!(error.to_string(), "spec.cost = nothing: expected the name of a signal");
+    }
+
+    #[test]
+    fn a_transpose_is_one() {
+        let (lanes, width) = (16, 45);
+        let tile: Vec<f32> = (0..lanes * width).map(|i| i as f32).collect();
+        let mut out = vec![0.0; 13 * width];
+        transpose(&tile, lanes, width, &mut out);
+        for (i, y) in out.iter().enumerate() {
+            assert_eq!(*y, tile[i % width * lanes + i / width]);
+        }
     }
 }

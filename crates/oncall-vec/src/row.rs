@@ -2,7 +2,8 @@
 
 use crate::autoreset::Status;
 
-/// One environment. The sums of its reward terms lie beside it, in the engine.
+/// One environment, as it is saved and copied; the engine keeps its rows as a
+/// [`Table`](crate::table::Table). The sums of its reward terms lie beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Row {
     pub(crate) status: Status,
@@ -28,17 +29,12 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// The sums of an episode before its first step.
-    pub(crate) fn new(seed: u64, episode: u64) -> Self {
-        Self { seed, episode, ..Self::default() }
-    }
-
-    pub(crate) fn stats(&self, terms: &[f64]) -> EpisodeStats {
+    pub(crate) fn stats(&self, terms: Vec<f64>) -> EpisodeStats {
         EpisodeStats {
             return_: self.return_,
             steps: self.steps,
             minutes: self.minutes,
-            terms: terms.to_vec(),
+            terms,
             cost: self.cost,
             seed: self.seed,
             episode: self.episode,

@@ -163,10 +163,9 @@ impl<W: World> VecEnv<W> {
         self.check_rows("row", &[row])?;
         self.check_seeded(&[row])?;
         let stamp = Stamp::of(&self.engine);
-        let width = self.engine.widths.terms;
         let mut bytes = MAGIC.to_vec();
         let mut to = Saver(&mut bytes);
-        let state = &self.rows[row];
+        let state = self.table.row(row);
         for mut word in [
             VERSION,
             0,
@@ -178,12 +177,11 @@ impl<W: World> VecEnv<W> {
         ] {
             to.word(&mut word);
         }
-        for (mut tally, sums) in [(state.current, &self.terms), (state.last, &self.last_terms)] {
-            tally_words(&mut tally, &mut to);
-            for mut sum in sums[row * width..][..width].iter().copied() {
-                to.f64(&mut sum);
-            }
-        }
+        let (mut current, mut last) = (state.current, state.last);
+        tally_words(&mut current, &mut to);
+        self.table.terms(row).for_each(|mut sum| to.f64(&mut sum));
+        tally_words(&mut last, &mut to);
+        self.table.last_terms(row).iter().for_each(|&sum| to.f64(&mut { sum }));
         let (block, lane) = self.lane(row);
         self.engine.world.save(block, lane, &mut bytes);
         let length = (bytes.len() + CHECKSUM) as u64;

@@ -110,11 +110,10 @@ impl<W: World> VecEnv<W> {
         for (to, &from) in rows.iter().enumerate() {
             let target = (&mut snapshot.blocks[to / W::LANES], to % W::LANES);
             self.engine.world.copy_lane(self.lane(from), target);
-            snapshot.rows[to] = self.rows[from];
-            snapshot.terms[to * terms..][..terms]
-                .copy_from_slice(&self.terms[from * terms..][..terms]);
-            snapshot.last_terms[to * terms..][..terms]
-                .copy_from_slice(&self.last_terms[from * terms..][..terms]);
+            snapshot.rows[to] = self.table.row(from);
+            let sums = &mut snapshot.terms[to * terms..][..terms];
+            sums.iter_mut().zip(self.table.terms(from)).for_each(|(to, sum)| *to = sum);
+            snapshot.last_terms[to * terms..][..terms].copy_from_slice(self.table.last_terms(from));
         }
         Ok(snapshot)
     }
@@ -176,13 +175,9 @@ impl<W: World> VecEnv<W> {
             let world = &self.engine.world;
             let length = self.engine.limit.length_min(world.length_min(source.0, source.1));
             world.copy_lane(source, (&mut self.blocks[to / W::LANES], to % W::LANES));
-            self.rows[to] = Row { length_min: length, ..snapshot.rows[from] };
-            self.terms[to * terms..][..terms]
-                .copy_from_slice(&snapshot.terms[from * terms..][..terms]);
-            self.last_terms[to * terms..][..terms]
-                .copy_from_slice(&snapshot.last_terms[from * terms..][..terms]);
-            self.ended[to] = false;
-            self.began[to] = false;
+            let row = Row { length_min: length, ..snapshot.rows[from] };
+            let sums = &snapshot.terms[from * terms..][..terms];
+            self.table.put(to, &row, sums, &snapshot.last_terms[from * terms..][..terms]);
         }
     }
 
@@ -205,7 +200,7 @@ impl<W: World> VecEnv<W> {
     }
 
     pub(crate) fn check_seeded(&self, rows: &[usize]) -> Result<(), VecError> {
-        let unseeded = |row: &usize| self.rows[*row].status == Status::Unseeded;
+        let unseeded = |row: &usize| self.table.status[*row] == Status::Unseeded;
         if rows.iter().any(unseeded) {
             let rows = name_rows(rows.iter().copied().filter(unseeded));
             return Err(VecError::order(format!("{rows} never reset: expected a reset first")));

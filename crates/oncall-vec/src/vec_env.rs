@@ -3,12 +3,14 @@
 use crate::actions::Actions;
 use crate::autoreset::{Status, Turn};
 use crate::columns::{Columns, OwnedColumns, ResetColumns};
-use crate::engine::{Engine, Part, Rows, Scratch};
+use crate::engine::{Engine, Part, Scratch};
 use crate::error::{VecError, check_len, name_rows};
+use crate::observe::Sight;
 use crate::options::{Options, check_threads};
 use crate::pool::Pool;
 use crate::row::{EpisodeStats, Row, RowInfo};
 use crate::seeds::Seeds;
+use crate::table::Table;
 use oncall_core::{Digest, Spec, World};
 use std::sync::Arc;
 
@@ -24,12 +26,7 @@ pub struct VecEnv<W: World> {
     pub(crate) engine: Engine<W>,
     /// Row `i` is in lane `i % LANES` of block `i / LANES`; the last block may be partly used.
     pub(crate) blocks: Vec<W::Block>,
-    pub(crate) rows: Vec<Row>,
-    /// Sums of the terms over each row's current episode, and over its last one.
-    pub(crate) terms: Vec<f64>,
-    pub(crate) last_terms: Vec<f64>,
-    pub(crate) ended: Vec<bool>,
-    pub(crate) began: Vec<bool>,
+    pub(crate) table: Table,
     /// One for each part of a batch.
     scratch: Vec<Scratch>,
     pool: Pool,
@@ -63,18 +60,8 @@ impl<W: World> VecEnv<W> {
         let threads = options.threads;
         let engine = Engine::new(world, options)?;
         let blocks = (0..num_envs.div_ceil(W::LANES)).map(|_| engine.world.new_block()).collect();
-        let terms = vec![0.0; num_envs * engine.widths.terms];
-        let mut env = Self {
-            engine,
-            blocks,
-            rows: vec![Row::default(); num_envs],
-            last_terms: terms.clone(),
-            terms,
-            ended: vec![false; num_envs],
-            began: vec![false; num_envs],
-            scratch: Vec::new(),
-            pool: Pool::new(1),
-        };
+        let table = Table::new(num_envs, engine.shape());
+        let mut env = Self { engine, blocks, table, scratch: Vec::new(), pool: Pool::new(1) };
         env.set_threads(threads)?;
         Ok(env)
     }
@@ -91,7 +78,7 @@ impl<W: World> VecEnv<W> {
 
     /// Number of rows.
     pub fn num_envs(&self) -> usize {
-        self.rows.len()
+        self.table.len()
     }
 
     /// Numbers in an observation.
@@ -138,22 +125,21 @@ impl<W: World> VecEnv<W> {
     ) -> Result<(), VecError> {
         self.check_reset(seeds, mask, out)?;
         let generator = self.engine.world.generator();
-        let terms = self.engine.widths.terms;
-        self.ended.fill(false);
-        self.began.fill(false);
-        for i in 0..self.rows.len() {
+        let mut rows = self.table.rows();
+        rows.ended.fill(false);
+        rows.began.fill(false);
+        for i in 0..rows.len() {
             if mask.is_none_or(|mask| mask[i]) {
-                let row = &mut self.rows[i];
                 let next = match seeds.of(i, generator) {
                     Some(seed) => (seed, 0),
-                    None => (row.current.seed, row.current.episode.wrapping_add(1)),
+                    None => rows.next_episode(i),
                 };
                 let lane = (&mut self.blocks[i / W::LANES], i % W::LANES);
-                self.engine.begin(lane, row, &mut self.terms[i * terms..][..terms], next);
-                self.began[i] = true;
+                self.engine.begin(lane, &mut rows, i, next);
+                rows.began[i] = true;
             }
-            self.show(i, out);
         }
+        self.show(out);
         Ok(())
     }
 
@@ -170,7 +156,7 @@ impl<W: World> VecEnv<W> {
         out.check(rows, self.engine.widths)?;
         let generator = self.engine.world.generator();
         seeds.check(rows, generator)?;
-        let is_unseeded = |row: usize| self.rows[row].status == Status::Unseeded;
+        let is_unseeded = |row: usize| self.table.status[row] == Status::Unseeded;
         let is_masked = |row: usize| mask.is_none_or(|mask| mask[row]);
         let hidden = |&row: &usize| is_unseeded(row) && !is_masked(row);
         if (0..rows).any(|row| hidden(&row)) {
@@ -189,16 +175,21 @@ impl<W: World> VecEnv<W> {
         Ok(())
     }
 
-    /// Writes what a row shows, after its reset or as it stands.
-    fn show(&mut self, i: usize, out: &mut ResetColumns<'_>) {
-        let (observation, signals) = (self.engine.widths.observation, self.engine.widths.signals);
-        let scratch = &mut self.scratch[0].signals;
-        self.engine.world.signals(&self.blocks[i / W::LANES], i % W::LANES, scratch);
-        self.rows[i].level = self.engine.observer.level(scratch);
-        let row = &mut out.observations[i * observation..][..observation];
-        self.engine.observer.write(scratch, row);
-        if let Some(columns) = &mut out.signals {
-            columns[i * signals..][..signals].copy_from_slice(scratch);
+    /// Writes what the rows show, after their reset or as they stand.
+    fn show(&mut self, out: &mut ResetColumns<'_>) {
+        let Engine { world, observer, widths, .. } = &self.engine;
+        let sight = &mut self.scratch[0].sight;
+        let rows = self.table.len();
+        for (index, block) in self.blocks.iter().enumerate() {
+            let range = index * W::LANES..((index + 1) * W::LANES).min(rows);
+            sight.look(observer, &**world, block, range.len());
+            self.table.levels[range.clone()].copy_from_slice(sight.levels(range.len()));
+            let span = range.start * widths.observation..range.end * widths.observation;
+            sight.write(observer, &**world, block, range.len(), &mut out.observations[span]);
+            if let Some(signals) = &mut out.signals {
+                let span = range.start * widths.signals..range.end * widths.signals;
+                sight.write_signals(&**world, block, range.len(), &mut signals[span]);
+            }
         }
     }
 
@@ -220,18 +211,21 @@ impl<W: World> VecEnv<W> {
         self.engine.decoder.check(actions, self.num_envs())?;
         self.step_parts(actions, out.reborrow());
         let count = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count();
-        Ok(StepSummary { ended: count(&self.ended), reset: count(&self.began) })
+        Ok(StepSummary { ended: count(&self.table.ended), reset: count(&self.table.began) })
     }
 
     /// Refuses rows that cannot be stepped.
     fn check_turns(&self) -> Result<(), VecError> {
         let mode = self.engine.options.autoreset;
-        if !self.rows.iter().any(|row| mode.before_step(row.status) == Turn::Refuse) {
+        let status = &self.table.status;
+        if status.iter().all(|&status| status == Status::Running)
+            || !status.iter().any(|&status| mode.before_step(status) == Turn::Refuse)
+        {
             return Ok(());
         }
         let of = |status| {
-            let rows = self.rows.iter().enumerate();
-            rows.filter(move |(_, row)| row.status == status).map(|(i, _)| i)
+            let rows = self.table.status.iter().enumerate();
+            rows.filter(move |(_, found)| **found == status).map(|(i, _)| i)
         };
         if of(Status::Unseeded).next().is_some() {
             let rows = name_rows(of(Status::Unseeded));
@@ -249,21 +243,10 @@ impl<W: World> VecEnv<W> {
     /// Steps the batch, shared among the threads where it is big enough.
     fn step_parts(&mut self, actions: Actions<'_>, columns: Columns<'_>) {
         let interval = self.engine.options.decision_interval_min as usize;
-        let work = self.rows.len() * self.engine.widths.signals * interval;
+        let work = self.table.len() * self.engine.widths.signals * interval;
         let engine = &self.engine;
         let parts = if work < SHARED_WORK_MIN { 1 } else { self.scratch.len() };
-        let mut all = Part {
-            blocks: &mut self.blocks,
-            rows: Rows {
-                states: &mut self.rows,
-                terms: &mut self.terms,
-                last_terms: &mut self.last_terms,
-                ended: &mut self.ended,
-                began: &mut self.began,
-            },
-            actions,
-            columns,
-        };
+        let mut all = Part { blocks: &mut self.blocks, rows: self.table.rows(), actions, columns };
         if parts == 1 {
             engine.step(&mut all, &mut self.scratch[0]);
             return;
@@ -282,10 +265,24 @@ impl<W: World> VecEnv<W> {
     pub fn observe_into(&self, out: &mut [f32]) -> Result<(), VecError> {
         let width = self.engine.widths.observation;
         check_len("observations", out.len(), self.num_envs(), width)?;
-        let mut signals = vec![0.0; self.engine.widths.signals];
-        for (i, out) in out.chunks_exact_mut(width).enumerate() {
-            self.signals(i, &mut signals)?;
-            self.engine.observer.write(&signals, out);
+        let Engine { world, observer, widths, .. } = &self.engine;
+        let mut sight = Sight::new(W::LANES, *widths);
+        let rows = out.chunks_mut(W::LANES * width);
+        for (index, (block, out)) in self.blocks.iter().zip(rows).enumerate() {
+            let used = out.len() / width;
+            let first = index * W::LANES;
+            if (first..first + used).all(|row| self.is_seeded(row)) {
+                sight.look(observer, &**world, block, used);
+                sight.write(observer, &**world, block, used, out);
+                continue;
+            }
+            for (lane, out) in out.chunks_exact_mut(width).enumerate() {
+                if self.is_seeded(first + lane) {
+                    sight.write_lane(observer, &**world, (block, lane), out);
+                } else {
+                    out.fill(f32::NAN);
+                }
+            }
         }
         Ok(())
     }
@@ -321,7 +318,7 @@ impl<W: World> VecEnv<W> {
     }
 
     fn is_seeded(&self, row: usize) -> bool {
-        self.rows[row].status != Status::Unseeded
+        self.table.status[row] != Status::Unseeded
     }
 
     /// Where a row is.
@@ -335,7 +332,7 @@ impl<W: World> VecEnv<W> {
     ///
     /// If there is no such row.
     pub fn row(&self, row: usize) -> RowInfo {
-        let Row { status, length_min, current, .. } = self.rows[row];
+        let Row { status, length_min, current, .. } = self.table.row(row);
         let pending = status == Status::Over
             && self.engine.options.autoreset.before_step(status) == Turn::Begin;
         RowInfo {
@@ -350,12 +347,12 @@ impl<W: World> VecEnv<W> {
 
     /// Rows whose episode ended in the last call; [`VecEnv::episode_stats`] has its sums.
     pub fn ended(&self) -> &[bool] {
-        &self.ended
+        &self.table.ended
     }
 
     /// Rows that began a new episode in the last call, by a reset or of themselves.
     pub fn began(&self) -> &[bool] {
-        &self.began
+        &self.table.began
     }
 
     /// Sums over the last episode of a row that ended; zero steps before one has.
@@ -364,8 +361,7 @@ impl<W: World> VecEnv<W> {
     ///
     /// If there is no such row.
     pub fn episode_stats(&self, row: usize) -> EpisodeStats {
-        let terms = self.engine.widths.terms;
-        self.rows[row].last.stats(&self.last_terms[row * terms..][..terms])
+        self.table.last_stats(row)
     }
 
     /// Sums over a row's current episode so far.
@@ -374,8 +370,7 @@ impl<W: World> VecEnv<W> {
     ///
     /// If there is no such row.
     pub fn running_stats(&self, row: usize) -> EpisodeStats {
-        let terms = self.engine.widths.terms;
-        self.rows[row].current.stats(&self.terms[row * terms..][..terms])
+        self.table.running_stats(row)
     }
 
     /// Hash of everything that a row's future depends on: equal digests mean equal trajectories
@@ -385,7 +380,7 @@ impl<W: World> VecEnv<W> {
     ///
     /// If there is no such row.
     pub fn digest(&self, row: usize) -> u64 {
-        let Row { status, length_min, current, .. } = self.rows[row];
+        let Row { status, length_min, current, .. } = self.table.row(row);
         let mut digest = Digest::new();
         digest.word(status as u64);
         digest.word(u64::from(length_min));

@@ -201,15 +201,16 @@ impl<const L: usize> World for Toy<L> {
         assert_eq!((active.len(), dials.len()), (L, L * DIALS));
         assert_eq!((terms.len(), terminated.len()), (L * TERMS, L));
         for lane in 0..L {
-            let row = &dials[lane * DIALS..(lane + 1) * DIALS];
-            for (dial, value) in self.spec.dials.iter().zip(row) {
+            let row: [f64; DIALS] = std::array::from_fn(|dial| dials[dial * L + lane]);
+            for (dial, value) in self.spec.dials.iter().zip(&row) {
                 assert!(value.is_nan() || dial.accepts(*value), "{} = {value}", dial.name);
             }
             // As a world in step would: all lanes compute, and only the active ones commit.
             let mut next = block.0[lane];
-            let ends = next.play(row, self.wall);
+            let ends = next.play(&row, self.wall);
             if active[lane] {
-                terms[lane * TERMS..(lane + 1) * TERMS].copy_from_slice(&next.terms);
+                let column = terms[lane..].iter_mut().step_by(L);
+                column.zip(next.terms).for_each(|(out, usd)| *out = usd);
                 terminated[lane] = ends;
                 block.0[lane] = next;
             }
