@@ -36,6 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "oncall-planner",
         &["oncall-core", "oncall-fleet", "oncall-env", "oncall-heuristics", "oncall-eval"],
     ),
+    ("oncall-libtorch", &[]),
     ("oncall-rollout", &["oncall-core", "oncall-env"]),
     ("oncall-weights", &["oncall-core", "oncall-env", "oncall-fleet", "oncall-heuristics"]),
     (
@@ -45,6 +46,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "oncall-env",
             "oncall-eval",
             "oncall-heuristics",
+            "oncall-libtorch",
             "oncall-rollout",
             "oncall-weights",
         ],

@@ -16,8 +16,12 @@ const GAP: f64 = 44.0;
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666", "#000000"];
 
-/// Means over so many updates make the line; the dots are single updates.
-const SMOOTH: usize = 20;
+/// Means over this share of all updates make the line, over twenty at most; dots are single updates.
+const SMOOTH_SHARE: usize = 20;
+const SMOOTH_MAX: usize = 20;
+
+/// Least distance between two labels, pixels.
+const LABEL: f64 = 14.0;
 
 /// Returns that a scenario's score is made of, dollars.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,9 +114,11 @@ impl Curve<'_> {
             ("finished policy", self.final_usd),
         ];
         let marks = marks.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let marks: Vec<(&str, f64)> = marks.collect();
+        let mut marks: Vec<(&str, f64)> = marks.collect();
         let values = dots.iter().map(|dot| dot.1).chain(marks.iter().map(|mark| mark.1));
-        let axes = Axes::around(TOP, self.steps(), values);
+        // A policy that is worse than nobody at the dials lies on the lower edge: it may be so by far.
+        let floor = self.bounds.map_or(f64::NEG_INFINITY, |bounds| bounds.hold);
+        let axes = Axes::around(TOP, self.steps(), values.map(|value| value.max(floor)));
         axes.frame("mean return of ended episodes, dollars", out);
         for &(steps, value) in &dots {
             let (x, y) = axes.place(steps, value);
@@ -120,14 +126,16 @@ impl Curve<'_> {
                 writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"1.3\" fill=\"#9cc3dd\"/>");
         }
         axes.line(&Series { name: "", colour: COLOURS[0], points: smoothed(&dots) }, out);
+        marks.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut label = f64::NEG_INFINITY;
         for (name, value) in marks {
             let (x, y) = axes.place(axes.steps, value);
+            label = (y + 4.0).max(label + LABEL);
             let _ = writeln!(
                 out,
                 "<path d=\"M{LEFT} {y:.1}H{x:.1}\" stroke=\"#888\" stroke-dasharray=\"5 4\"/>\
-                 <text x=\"{:.1}\" y=\"{:.1}\">{name} {value:.1}</text>",
-                x + 6.0,
-                y + 4.0
+                 <text x=\"{:.1}\" y=\"{label:.1}\">{name} {value:.1}</text>",
+                x + 6.0
             );
         }
     }
@@ -173,7 +181,7 @@ impl Axes {
     }
 
     fn place(&self, steps: f64, value: f64) -> (f64, f64) {
-        let right = WIDTH - RIGHT;
+        let (right, value) = (WIDTH - RIGHT, value.clamp(self.low, self.high));
         let x = LEFT + (right - LEFT) * steps / self.steps;
         (x, self.top + PANEL * (self.high - value) / (self.high - self.low))
     }
@@ -226,8 +234,9 @@ impl Axes {
 
 /// Means over the last updates.
 fn smoothed(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let window = (points.len() / SMOOTH_SHARE).clamp(1, SMOOTH_MAX);
     let mean = |end: usize| {
-        let part = &points[(end + 1).saturating_sub(SMOOTH)..=end];
+        let part = &points[(end + 1).saturating_sub(window)..=end];
         part.iter().map(|point| point.1).sum::<f64>() / part.len() as f64
     };
     points.iter().enumerate().map(|(end, &(steps, _))| (steps, mean(end))).collect()
@@ -265,7 +274,7 @@ mod tests {
             .collect();
         let svg = curve(&columns, &lines).svg();
         assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
-        // From -150 to -15 with 5 % beside: -90 is at half of 148.5 + 6.75 from the top.
+        // From -150 to -15: -82.5 is half way.
         let axes = Axes::around(0.0, 4e6, [-150.0, -15.0].into_iter());
         let (x, y) = axes.place(2e6, -82.5);
         assert!((x - (LEFT + WIDTH - RIGHT) / 2.0).abs() < 1e-9 && (y - PANEL / 2.0).abs() < 1e-9);
@@ -291,8 +300,12 @@ mod tests {
 
     #[test]
     fn means_are_of_the_last_updates() {
-        let points: Vec<(f64, f64)> = (0..40).map(|i| (f64::from(i), f64::from(i))).collect();
-        let found = smoothed(&points);
-        assert_eq!((found[0].1, found[3].1, found[39].1), (0.0, 1.5, 29.5));
+        let line = |count: i32| -> Vec<(f64, f64)> {
+            smoothed(&(0..count).map(|i| (f64::from(i), f64::from(i))).collect::<Vec<_>>())
+        };
+        let few = line(19);
+        assert_eq!((few[0].1, few[18].1), (0.0, 18.0));
+        let many = line(1000);
+        assert_eq!((many[0].1, many[3].1, many[999].1), (0.0, 1.5, 989.5));
     }
 }

@@ -54,7 +54,7 @@ fn trained(folder: &Folder, updates: u64, threads: usize, resume: bool) -> (Weig
     let mut lines = Vec::new();
     let scenario = oncall_env::shipped("spike").unwrap();
     let weights = train(scenario, &task(updates), &run(folder, threads), resume, &mut |line| {
-        lines.push(*line);
+        lines.push(line.clone());
     });
     (weights.unwrap(), lines)
 }
