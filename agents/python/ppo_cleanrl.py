@@ -4,8 +4,8 @@
 
 Hyper-parameters, networks and the treatment of an episode's end are those of `oncall-ppo train`;
 three things are simpler here. The floor of the fleet has the stops of the multi-discrete space
-instead of every whole number; the critic is not told what was drawn for the episode (`--plain-critic`
-there); and there is no checkpoint. `training.csv` has the columns of `oncall-ppo`.
+instead of every whole number; the critic is not told what was drawn for the episode
+(`--plain-critic` there); and there is no checkpoint. `training.csv` has the same columns.
 
 With one seed and one number of threads a training repeats to the last bit.
 """
@@ -78,9 +78,7 @@ class Args:
             else:
                 kind = type(item.default)
                 doc = f"{doc} (%(default)s)"
-                parser.add_argument(
-                    flag, dest=item.name, type=kind, default=item.default, help=doc
-                )
+                parser.add_argument(flag, dest=item.name, type=kind, default=item.default, help=doc)
         args = cls(**vars(parser.parse_args(argv)))
         if args.rows * args.horizon % args.minibatch:
             parser.error(f"minibatch = {args.minibatch}: expected a divisor of rows * horizon")

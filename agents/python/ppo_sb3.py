@@ -63,8 +63,9 @@ class Progress(BaseCallback):
             row = (update, self.num_timesteps, seconds, rate, len(self.returns_usd), mean)
             self.writer.writerow(row)
             self.log.flush()
-        print(f"{self.num_timesteps:>10,} steps {rate:>8,.0f}/s  return {mean:>8.2f} usd", flush=True)
-        self.began, self.done, self.returns_usd = now, self.num_timesteps, []
+        steps = self.num_timesteps
+        print(f"{steps:>10,} steps {rate:>8,.0f}/s  return {mean:>8.2f} usd", flush=True)
+        self.began, self.done, self.returns_usd = now, steps, []
 
 
 def make_model(args: Args) -> PPO:

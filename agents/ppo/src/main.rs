@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Trains policies for the on-call gym with proximal policy optimisation.
 #[derive(Parser)]
-#[command(name = "oncall-ppo", version = version(), arg_required_else_help = true)]
+#[command(name = "oncall-ppo", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -90,10 +90,6 @@ struct Train {
     evaluation_episodes: usize,
     #[command(flatten, next_help_heading = "Hyper-parameters")]
     config: Config,
-}
-
-fn version() -> String {
-    format!("{} (libtorch {})", env!("CARGO_PKG_VERSION"), oncall_libtorch::VERSION)
 }
 
 fn default_threads() -> usize {
