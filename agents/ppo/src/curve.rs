@@ -269,7 +269,7 @@ mod tests {
     fn points_lie_where_they_belong() {
         let columns = ["steps", "return_usd", "entropy_feature"].map(str::to_owned);
         let lines: Vec<Vec<f64>> = (1..=4)
-            .map(|i| f64::from(i))
+            .map(f64::from)
             .map(|i| vec![1e6 * i, if i < 2.0 { f64::NAN } else { -160.0 + 35.0 * i }, 0.5])
             .collect();
         let svg = curve(&columns, &lines).svg();

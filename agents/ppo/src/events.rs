@@ -1,4 +1,4 @@
-//! TensorBoard's event file, scalars only.
+//! The event file of `TensorBoard`, scalars only.
 //!
 //! The crates that write it have been left by their owners or bring a compiler for protocol buffers; what a
 //! curve needs is little. A file is a row of records: length (u64), its checksum, the content, its

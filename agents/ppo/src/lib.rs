@@ -11,7 +11,7 @@
 //! | [`checkpoint`] | everything that a training needs to go on, in one file |
 //! | [`evaluate`](mod@evaluate) | mean return of a policy on fresh training episodes |
 //! | [`log`] | the CSV of a training |
-//! | [`events`] | TensorBoard's event file |
+//! | [`events`] | the event file of `TensorBoard` |
 //! | [`curve`] | the learning curve as a picture |
 //! | [`records`] | these three together |
 //! | [`versus`] | trained weights against rules on the same episodes |

@@ -25,9 +25,9 @@ struct Cli {
 enum Command {
     /// Trains on the training episodes of a scenario.
     ///
-    /// Writes checkpoint.safetensors (all that --resume needs), training.csv (one line an update), an
-    /// event file for TensorBoard and, at the end, policy.safetensors (the weights, with how well they
-    /// do) and curve.svg (the learning curve).
+    /// Writes checkpoint.safetensors (all that --resume needs), training.csv (one line an update),
+    /// events.out.tfevents (for `tensorboard --logdir`) and, at the end, policy.safetensors (the
+    /// weights, with how well they do) and curve.svg (the learning curve).
     Train(Train),
     /// Plays trained weights and rules on the same held-out episodes, and prints the table of
     /// `oncall eval`.

@@ -1,4 +1,4 @@
-//! What a training leaves for people: a CSV, an event file for TensorBoard, and a picture.
+//! What a training leaves for people: a CSV, an event file for `TensorBoard`, and a picture.
 
 use crate::checkpoint::write_atomically;
 use crate::curve::{Bounds, Curve};
@@ -90,7 +90,7 @@ fn place(name: &str) -> usize {
     Line::NAMES.iter().position(|&column| column == name).expect("a column of every log")
 }
 
-/// A column's name in TensorBoard, by what it is about; empty for what is an axis there.
+/// A column's name in `TensorBoard`, by what it is about; empty for what is an axis there.
 fn tag(column: &str) -> String {
     let group = match column {
         "update" | "steps" | "seconds" => return String::new(),
