@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from dataclasses import fields
 from pathlib import Path
 
+import compare
 import numpy as np
 import ppo_cleanrl
 import ppo_sb3
@@ -149,6 +151,19 @@ def test_columns_are_those_of_oncall_ppo() -> None:
     _, lines = trained(args)
     assert list(lines[0])[: len(rust)] == rust
     assert all(name.startswith("entropy_") for name in list(lines[0])[len(rust) :])
+
+
+def test_comparison_takes_ratios_within_rounds() -> None:
+    """By hand: in the second round everything was ten times slower."""
+    own = compare.Speeds([100.0, 10.0, 90.0], [50.0, 60.0, 40.0])
+    other = compare.Speeds([50.0, 4.0, 45.0], [5.0, 6.0, 4.0])
+    found = {4: dict(zip(compare.NAMES, [own, other, other], strict=True))}
+    options = argparse.Namespace(
+        scenario="spike", rows=512, horizon=64, minibatch=2048, hidden=64, threads=2, rounds=3
+    )
+    lines = compare.table(options, found).splitlines()
+    assert lines[2].split() == ["4", "oncall-ppo", "90", "1.0", "50", "1.0"]
+    assert lines[3].split() == ["4", "one", "file", "45", "2.0", "5", "10.0"]
 
 
 def test_pins_agree() -> None:
