@@ -83,6 +83,7 @@ test-py: py ## Python tests
 
 .PHONY: test-ppo
 test-ppo: libtorch ## Tests of the trainer, with libtorch: gradients, kill and resume, threads, weights
+	cargo clippy --locked -p oncall-ppo --features torch --all-targets -- -D warnings
 	cargo test --locked -p oncall-ppo --features torch
 
 $(ECO)/.ready: tests/ecosystem/requirements.txt tests/ecosystem/install.py
