@@ -1,7 +1,9 @@
 """Fetch the CPU part of libtorch 2.13.0, which `agents/ppo` links against (Linux x86-64).
 
-    python scripts/get_libtorch.py [DEST]          # DEST is third_party/libtorch by default
-    export LIBTORCH=$PWD/third_party/libtorch/torch
+    python scripts/get_libtorch.py [DEST]
+
+DEST is third_party/libtorch by default, where .cargo/config.toml tells cargo to look; for another
+place, set LIBTORCH to its folder `torch`.
 
 The package index has no CPU-only libtorch. Its GPU build works without a GPU if two small vendor
 libraries lie beside it, so this takes three wheels (540 MB to download, each checked against a
@@ -116,7 +118,10 @@ def main() -> None:
         if dest.exists():
             shutil.rmtree(dest)
         staged.rename(dest)
-    print(f"set LIBTORCH={dest / 'torch'}")
+    if dest == default:
+        print("cargo finds it there (.cargo/config.toml)")
+    else:
+        print(f"set LIBTORCH={dest / 'torch'}")
 
 
 if __name__ == "__main__":

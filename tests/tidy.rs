@@ -145,6 +145,20 @@ fn has_ext(file: &Path, wanted: &[&str]) -> bool {
     file.extension().and_then(|ext| ext.to_str()).is_some_and(|ext| wanted.contains(&ext))
 }
 
+/// Where libtorch is missing, a header says which one to get; it must be the one that is fetched.
+#[test]
+fn one_version_of_libtorch() {
+    let script = text(Path::new("scripts/get_libtorch.py"));
+    let (_, rest) = script.split_once("\nVERSION = \"").unwrap();
+    let version = rest.split('"').next().unwrap();
+    let header = text(Path::new("agents/ppo/no-libtorch/torch/torch.h"));
+    assert!(header.contains(&format!("libtorch {version} is missing: run `make libtorch`")));
+    let config = text(Path::new(".cargo/config.toml"));
+    assert!(config.contains("agents/ppo/no-libtorch"), "the compiler looks there");
+    let python = text(Path::new("tests/ecosystem/requirements.txt"));
+    assert!(python.lines().any(|line| line == format!("torch=={version}")));
+}
+
 #[test]
 fn no_file_grows_without_bound() {
     for file in files().iter().filter(|file| has_ext(file, &["rs", "py"])) {

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 # Before PyTorch is loaded: a driver on this machine must not lead it to CUDA (see install.py).
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+# The trainers there are scripts; they are tested here because they need PyTorch.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "agents" / "python"))
 
 import pytest
 import torch

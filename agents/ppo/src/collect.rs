@@ -14,6 +14,7 @@ use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_env::{Actions, AnyVecEnv, Autoreset, Columns, EpisodeStats, Options, Scenario, Seeds};
 use oncall_rollout::{Affine, End, Part, Rollout, Shape};
 use oncall_weights::{Heads, Scratch};
+use std::time::{Duration, Instant};
 
 /// Before training, row `i` plays `7 i mod 240` minutes with nobody at the dials: else every roll-out
 /// would hold one phase of the shift.
@@ -52,6 +53,8 @@ struct Worker {
     actions: Vec<f64>,
     scratch: Scratch,
     weights: Vec<f32>,
+    /// Spent in the environment since it was last asked.
+    environment: Duration,
 }
 
 /// An episode that ended.
@@ -84,6 +87,13 @@ impl Collector {
     /// Size of a roll-out.
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// Time in the environment since the last call, mean of the workers.
+    pub fn take_environment_time(&mut self) -> Duration {
+        let workers = self.workers.len() as u32;
+        let spent = self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.environment));
+        spent.sum::<Duration>() / workers
     }
 
     /// Changes how observations become inputs of the networks.
@@ -209,6 +219,7 @@ impl Worker {
             actions: vec![0.0; rows.len() * dials],
             scratch: Scratch::default(),
             weights: Vec::new(),
+            environment: Duration::ZERO,
             env,
         };
         worker.look()?;
@@ -249,7 +260,9 @@ impl Worker {
                 final_observations: Some(&mut self.last_observations),
                 ..Columns::default()
             };
+            let began = Instant::now();
             self.env.step(Actions::Policy(&self.actions), &mut columns)?;
+            self.environment += began.elapsed();
             self.inputs.apply(&mut self.observations);
             self.record(step, part, &mut ended);
             let began = self.env.began().to_vec();

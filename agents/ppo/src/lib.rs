@@ -11,6 +11,10 @@
 //! | [`checkpoint`] | everything that a training needs to go on, in one file |
 //! | [`evaluate`](mod@evaluate) | mean return of a policy on fresh training episodes |
 //! | [`log`] | the CSV of a training |
+//! | [`events`] | the event file of `TensorBoard` |
+//! | [`curve`] | the learning curve as a picture |
+//! | [`records`] | these three together |
+//! | [`versus`] | trained weights against rules on the same episodes |
 //! | `update` | loss and gradient; the only file that calls libtorch |
 //! | `train` | the loop |
 //!
@@ -26,12 +30,16 @@ pub mod adam;
 pub mod checkpoint;
 pub mod collect;
 pub mod config;
+pub mod curve;
 pub mod evaluate;
+pub mod events;
 pub mod hindsight;
 pub mod log;
 pub mod params;
+pub mod records;
 pub mod teacher;
 #[cfg(feature = "torch")]
 pub mod train;
 #[cfg(feature = "torch")]
 pub mod update;
+pub mod versus;

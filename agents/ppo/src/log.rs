@@ -1,24 +1,28 @@
 //! The CSV of a training, one line an update.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::fs::File;
 use std::path::Path;
 
 macro_rules! line {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
         /// What an update came to.
-        #[derive(Debug, Clone, Copy, PartialEq, Default)]
+        #[derive(Debug, Clone, PartialEq, Default)]
         pub struct Line {
             $($(#[doc = $doc])* pub $name: f64,)*
+            /// Entropy of each dial's choice, nats; columns `entropy_` and the dial's name.
+            pub dial_entropies: Vec<f64>,
         }
 
         impl Line {
-            /// Names of the columns.
+            /// Names of the columns before those of the dials.
             pub const NAMES: &[&str] = &[$(stringify!($name),)*];
 
-            /// The values, in the order of the names.
+            /// The values, in the order of the columns.
             pub fn values(&self) -> Vec<f64> {
-                vec![$(self.$name,)*]
+                let mut values = vec![$(self.$name,)*];
+                values.extend_from_slice(&self.dial_entropies);
+                values
             }
         }
     };
@@ -55,10 +59,23 @@ line! {
     learning_rate,
     /// What rewards are multiplied by.
     reward_scale,
-    /// Seconds of the roll-out, environment and forward pass.
+    /// Seconds of the roll-out: `environment_s` and `forward_s`.
     rollout_s,
-    /// Seconds of the update.
+    /// Seconds of the update: advantages, gradients, optimiser.
     update_s,
+    /// Score of `return_usd`, where the scenario has its constants; else NaN. Of episodes that were
+    /// drawn from a policy that still explores: the finished one does better.
+    score,
+    /// Seconds of the roll-out in the environment, mean of the threads.
+    environment_s,
+    /// Seconds of the roll-out elsewhere: networks, draws, records.
+    forward_s,
+}
+
+/// Names of all columns, for a world with these dials.
+pub fn columns(dials: &[&str]) -> Vec<String> {
+    let base = Line::NAMES.iter().map(|&name| name.to_owned());
+    base.chain(dials.iter().map(|dial| format!("entropy_{dial}"))).collect()
 }
 
 /// A CSV that grows.
@@ -69,29 +86,47 @@ pub struct Log {
 
 impl Log {
     /// Begins a file; or goes on with one, after its first `updates` lines, dropping what an
-    /// interrupted run wrote beyond its last checkpoint.
-    pub fn open(path: &Path, updates: u64) -> Result<Self> {
+    /// interrupted run wrote beyond its last checkpoint. Gives the lines that were kept as well.
+    ///
+    /// Refuses to go on with a file that has other columns.
+    pub fn open(path: &Path, updates: u64, dials: &[&str]) -> Result<(Self, Vec<Vec<f64>>)> {
         let context = || format!("{}", path.display());
-        let mut kept = Vec::new();
+        let columns = columns(dials);
+        let mut kept: Vec<Vec<f64>> = Vec::new();
         if updates > 0 && path.exists() {
             let mut reader = csv::Reader::from_path(path).with_context(context)?;
+            let found: Vec<String> =
+                reader.headers().with_context(context)?.iter().map(str::to_owned).collect();
+            ensure!(
+                found == columns,
+                "{}: columns {}: expected {}; move the file away to go on without its lines",
+                path.display(),
+                found.join(","),
+                columns.join(",")
+            );
             // A last line that was cut short is no record; those before it are.
-            kept = reader.records().map_while(Result::ok).take(updates as usize).collect();
+            let whole = reader.deserialize::<Vec<f64>>().map_while(Result::ok);
+            kept = whole.take(updates as usize).collect();
         }
         let mut writer = csv::Writer::from_path(path).with_context(context)?;
-        writer.write_record(Line::NAMES)?;
-        for record in &kept {
-            writer.write_record(record)?;
+        writer.write_record(&columns)?;
+        let mut log = Self { writer };
+        for values in &kept {
+            log.values(values)?;
         }
-        writer.flush()?;
-        Ok(Self { writer })
+        log.writer.flush()?;
+        Ok((log, kept))
     }
 
     /// Writes a line through to the file.
     pub fn write(&mut self, line: &Line) -> Result<()> {
-        self.writer.write_record(line.values().iter().map(ToString::to_string))?;
-        self.writer.flush()?;
-        Ok(())
+        self.values(&line.values())?;
+        Ok(self.writer.flush()?)
+    }
+
+    /// As text that reads back as the same numbers.
+    fn values(&mut self, values: &[f64]) -> Result<()> {
+        Ok(self.writer.write_record(values.iter().map(ToString::to_string))?)
     }
 }
 
@@ -99,20 +134,32 @@ impl Log {
 mod tests {
     use super::*;
 
+    const DIALS: &[&str] = &["cache_ttl_s", "feature"];
+
+    fn line(update: f64) -> Line {
+        Line { update, dial_entropies: vec![0.25, 0.5], ..Line::default() }
+    }
+
     #[test]
     fn a_resumed_log_has_each_update_once() {
         let path = std::env::temp_dir().join(format!("oncall-ppo-log-{}.csv", std::process::id()));
-        let mut log = Log::open(&path, 0).unwrap();
+        let (mut log, kept) = Log::open(&path, 0, DIALS).unwrap();
+        assert!(kept.is_empty());
         for update in 1..=5 {
-            log.write(&Line { update: f64::from(update), ..Line::default() }).unwrap();
+            log.write(&line(f64::from(update))).unwrap();
         }
-        let mut log = Log::open(&path, 3).unwrap();
-        log.write(&Line { update: 4.0, return_usd: -1.5, ..Line::default() }).unwrap();
+        let error = Log::open(&path, 3, &DIALS[..1]).unwrap_err().to_string();
+        assert!(error.contains("entropy_feature: expected update,steps"), "{error}");
+        let (mut log, kept) = Log::open(&path, 3, DIALS).unwrap();
+        assert_eq!(kept.iter().map(|line| line[0]).collect::<Vec<_>>(), [1.0, 2.0, 3.0]);
+        log.write(&Line { return_usd: -1.5, ..line(4.0) }).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let first: Vec<&str> = text.lines().map(|line| line.split(',').next().unwrap()).collect();
         assert_eq!(first, ["update", "1", "2", "3", "4"]);
-        assert!(text.lines().last().unwrap().contains("-1.5"));
+        let last = text.lines().last().unwrap();
+        assert!(last.contains("-1.5") && last.ends_with(",0.25,0.5"), "{last}");
+        assert!(text.lines().next().unwrap().ends_with(",entropy_cache_ttl_s,entropy_feature"));
         assert_eq!(Line::NAMES.len(), Line::default().values().len());
     }
 }

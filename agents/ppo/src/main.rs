@@ -3,11 +3,14 @@
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use oncall_core::Split;
 use oncall_env::{Scenario, ShippedFiles};
+use oncall_eval::Plan;
 use oncall_ppo::checkpoint::Task;
 use oncall_ppo::config::Config;
 use oncall_ppo::log::Line;
 use oncall_ppo::train::{Run, train, weights_path};
+use oncall_ppo::versus;
 use std::path::{Path, PathBuf};
 
 /// Trains policies for the on-call gym with proximal policy optimisation.
@@ -22,9 +25,41 @@ struct Cli {
 enum Command {
     /// Trains on the training episodes of a scenario.
     ///
-    /// Writes checkpoint.safetensors (all that --resume needs), training.csv (one line an update) and,
-    /// at the end, policy.safetensors (the weights, with how well they do).
+    /// Writes checkpoint.safetensors (all that --resume needs), training.csv (one line an update),
+    /// events.out.tfevents (for `tensorboard --logdir`) and, at the end, policy.safetensors (the
+    /// weights, with how well they do) and curve.svg (the learning curve).
     Train(Train),
+    /// Plays trained weights and rules on the same held-out episodes, and prints the table of
+    /// `oncall eval`.
+    Evaluate(Evaluate),
+}
+
+#[derive(clap::Args)]
+struct Evaluate {
+    /// A file of weights: policy.safetensors of a training.
+    #[arg(long)]
+    weights: PathBuf,
+    /// A shipped scenario or a JSON file; the one that they were trained on, if not given.
+    #[arg(long)]
+    scenario: Option<String>,
+    /// Rules to compare with, as `oncall eval` takes them.
+    #[arg(long, value_name = "A,B", default_value = "runbook")]
+    policies: String,
+    /// Episodes of each policy.
+    #[arg(long, default_value_t = 1000)]
+    episodes: usize,
+    /// `test`: episodes that no training ever played; or `train`.
+    #[arg(long, default_value = "test", value_parser = ["test", "train"])]
+    split: String,
+    /// Seed of the evaluation.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Threads; the result does not depend on them.
+    #[arg(long, default_value_t = default_threads())]
+    threads: usize,
+    /// Write the figures as JSON here.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -64,7 +99,34 @@ fn default_threads() -> usize {
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Train(args) => run(args),
+        Command::Evaluate(args) => evaluate(&args),
     }
+}
+
+fn evaluate(args: &Evaluate) -> Result<()> {
+    let name = match &args.scenario {
+        Some(name) => name.clone(),
+        None => versus::trained_on(&args.weights)?,
+    };
+    let scenario = scenario(&name)?;
+    let weights = versus::read(&args.weights, &scenario)?;
+    let rules = versus::rules(&args.policies)?;
+    let plan = Plan {
+        episodes: args.episodes,
+        split: if args.split == "train" { Split::Train } else { Split::Test },
+        seed: args.seed,
+        threads: args.threads.max(1),
+    };
+    let bar = ProgressBar::new(versus::minutes(&scenario, rules.len(), plan)? as u64);
+    bar.set_style(ProgressStyle::with_template("{bar:24} {percent} %, {elapsed} (ends in {eta})")?);
+    let report = versus::evaluate(&scenario, &weights, &rules, plan, &|minutes| bar.inc(minutes));
+    bar.finish_and_clear();
+    let report = report?;
+    if let Some(path) = &args.json {
+        std::fs::write(path, report.json()).with_context(|| path.display().to_string())?;
+    }
+    print!("{}", oncall_eval::table::text(&report));
+    Ok(())
 }
 
 fn run(args: Train) -> Result<()> {
@@ -77,18 +139,23 @@ fn run(args: Train) -> Result<()> {
         evaluation_episodes: args.evaluation_episodes,
     };
     let bar = ProgressBar::new(task.updates);
-    let template = "{bar:24} {pos}/{len} updates, {elapsed} (ends in {eta}) {msg}";
+    let template = "{bar:24} {pos}/{len} updates, {elapsed} (ends in {eta})\n{msg}";
     bar.set_style(ProgressStyle::with_template(template)?);
+    let spec = scenario.world.spec().clone();
+    let dials: Vec<&str> = spec.dials.iter().map(|dial| dial.name).collect();
     let mut shown = Shown::default();
     let weights = train(scenario, &task, &run, args.resume, &mut |line| {
+        shown.add(line);
         bar.set_position(line.update as u64);
-        bar.set_message(shown.message(line));
-        // Where there is no terminal, a line now and then.
-        if bar.is_hidden() && (line.update as u64).is_multiple_of(20) {
-            println!("update {} {}", line.update, bar.message());
+        let is_due = (line.update as u64).is_multiple_of(20);
+        if !bar.is_hidden() {
+            bar.set_message(shown.message(line, &dials, "\n"));
+        } else if is_due {
+            // Where there is no terminal, a line now and then.
+            println!("update {} {}", line.update, shown.message(line, &dials, "; "));
         }
     })?;
-    bar.finish();
+    shown.end(&bar);
     println!("weights: {}", weights_path(&run.out).display());
     if let Some(found) = &weights.meta().evaluation {
         let score = found.score.map_or(String::new(), |score| format!(", score {score:.1}"));
@@ -117,25 +184,64 @@ fn scenario(name: &str) -> Result<Scenario> {
     Ok(oncall_env::load_named(name, &text, &ShippedFiles)?)
 }
 
-/// A smoothed return, since few episodes end in one roll-out.
+/// What the bar says: smoothed returns, since few episodes end in one roll-out, and sums of times.
 #[derive(Default)]
 struct Shown {
     return_usd: Option<f64>,
+    score: Option<f64>,
+    environment_s: f64,
+    forward_s: f64,
+    update_s: f64,
 }
 
 impl Shown {
-    fn message(&mut self, line: &Line) -> String {
-        if line.return_usd.is_finite() {
-            let old = self.return_usd.unwrap_or(line.return_usd);
-            self.return_usd = Some(0.8 * old + 0.2 * line.return_usd);
+    fn add(&mut self, line: &Line) {
+        for (shown, new) in [(&mut self.return_usd, line.return_usd), (&mut self.score, line.score)]
+        {
+            if new.is_finite() {
+                *shown = Some(0.8 * shown.unwrap_or(new) + 0.2 * new);
+            }
         }
+        self.environment_s += line.environment_s;
+        self.forward_s += line.forward_s;
+        self.update_s += line.update_s;
+    }
+
+    /// Three parts: how it goes, where the time goes, and how undecided each dial is.
+    fn message(&self, line: &Line, dials: &[&str], between: &str) -> String {
+        let dials = dials.iter().zip(&line.dial_entropies);
+        let dials: Vec<String> = dials.map(|(dial, nats)| format!("{dial} {nats:.2}")).collect();
+        let score = self.score.map_or(String::new(), |score| format!(", score {score:.1}"));
         format!(
-            "{:.0} steps/s, return {:.2} usd, entropy {:.2}, kl {:.4}, explained {:.2}",
+            "{:.0} steps/s, return {:.2} usd{score}, kl {:.4}, explained {:.2}{between}{}{between}\
+             entropy {:.2}: {}",
             line.steps_per_s,
             self.return_usd.unwrap_or(f64::NAN),
-            line.entropy,
             line.kl,
-            line.explained_variance
+            line.explained_variance,
+            self.times(),
+            line.entropy,
+            dials.join(", ")
         )
+    }
+
+    fn times(&self) -> String {
+        let all = self.environment_s + self.forward_s + self.update_s;
+        let percent = |part: f64| 100.0 * part / all.max(f64::MIN_POSITIVE);
+        format!(
+            "time: environment {:.0} %, forward {:.0} %, update {:.0} %",
+            percent(self.environment_s),
+            percent(self.forward_s),
+            percent(self.update_s)
+        )
+    }
+
+    /// Where the time of this run went, below the bar.
+    fn end(&self, bar: &ProgressBar) {
+        bar.finish();
+        let all = self.environment_s + self.forward_s + self.update_s;
+        if all > 0.0 {
+            println!("{all:.0} s of training; {}", self.times());
+        }
     }
 }

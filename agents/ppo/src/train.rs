@@ -4,8 +4,9 @@ use crate::adam::Adam;
 use crate::checkpoint::{Checkpoint, Task, write_atomically};
 use crate::collect::{Collector, Episode};
 use crate::evaluate::{EVALUATION_SEED, mean_and_error, returns};
-use crate::log::{Line, Log};
+use crate::log::Line;
 use crate::params::{Layout, Networks};
+use crate::records::Records;
 use crate::update::{Lesson, Model, Pace, shuffle_key, update};
 use anyhow::{Context, Result, ensure};
 use oncall_core::View;
@@ -21,7 +22,6 @@ use std::time::Instant;
 /// Names of the files in a training's folder.
 const CHECKPOINT: &str = "checkpoint.safetensors";
 const WEIGHTS: &str = "policy.safetensors";
-const LOG: &str = "training.csv";
 
 /// An input that varies less counts as varying by this much: what hardly changes in training must not
 /// throw the policy when it does.
@@ -145,6 +145,7 @@ impl Trainer {
             moments.observe(&self.rollout.observations);
         }
         self.inputs = Affine::standard(&moments, INPUT_STD_MIN);
+        self.collector.take_environment_time();
         self.collector.set_inputs(&self.inputs)
     }
 
@@ -202,13 +203,16 @@ impl Trainer {
         self.update += 1;
         let seconds = began.elapsed().as_secs_f64();
         self.seconds += seconds;
+        let environment_s = self.collector.take_environment_time().as_secs_f64();
+        let return_usd = mean_return(&episodes);
+        let score = reference().score(&self.scenario.name, self.scenario.hash);
         Ok(Line {
             update: self.update as f64,
             steps: ((config.warm_up + self.update) * config.samples() as u64) as f64,
             seconds: self.seconds,
             steps_per_s: config.samples() as f64 / seconds,
             episodes: episodes.len() as f64,
-            return_usd: mean_return(&episodes),
+            return_usd,
             entropy: stats.entropy,
             kl: stats.kl,
             clip_fraction: stats.clip_fraction,
@@ -220,6 +224,10 @@ impl Trainer {
             reward_scale: self.scale.factor(),
             rollout_s: played.as_secs_f64(),
             update_s: seconds - played.as_secs_f64(),
+            score: score.map_or(f64::NAN, |score| score.of(return_usd)),
+            environment_s,
+            forward_s: played.as_secs_f64() - environment_s,
+            dial_entropies: stats.dial_entropies,
         })
     }
 
@@ -319,10 +327,10 @@ pub fn train(
         );
         Trainer::new(scenario, task.clone(), run.threads)?
     };
-    let mut log = Log::open(&run.out.join(LOG), trainer.update)?;
+    let mut records = Records::open(&run.out, trainer.update, &trainer.scenario, task.seed)?;
     while !trainer.is_done() {
         let line = trainer.step()?;
-        log.write(&line)?;
+        records.write(&line)?;
         tell(&line);
         let is_due = trainer.update.is_multiple_of(run.checkpoint_every) || trainer.is_done();
         if is_due && !trainer.is_taught() {
@@ -330,6 +338,7 @@ pub fn train(
         }
     }
     let weights = trainer.weights(run.evaluation_episodes)?;
+    records.draw(weights.meta().evaluation.as_ref().map(|found| found.return_usd))?;
     write_atomically(&weights_path(&run.out), &weights.to_bytes())?;
     Ok(weights)
 }

@@ -54,7 +54,7 @@ pub struct Pace {
 }
 
 /// Means over the samples of an update.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Stats {
     /// Policy part of the loss.
     pub policy_loss: f64,
@@ -68,6 +68,8 @@ pub struct Stats {
     pub clip_fraction: f64,
     /// Norm of the gradients before they were shortened.
     pub gradient_norm: f64,
+    /// Entropy of each dial's choice.
+    pub dial_entropies: Vec<f64>,
 }
 
 impl Model {
@@ -119,7 +121,8 @@ impl Model {
         (network(actor, seen), network(critic, told).squeeze_dim(1))
     }
 
-    /// Log-probability of the choices `[n, heads]` (as indices of logits), and the entropy, both summed over the heads.
+    /// Log-probability of the choices `[n, heads]` (as indices of logits), summed over the heads, and
+    /// the entropy of each head `[n, heads]`.
     ///
     /// All heads at once: sums over a head are products with the indicator of its logits. Each head's
     /// own maximum is taken off first; with one for the whole row, far apart heads would overflow.
@@ -143,7 +146,7 @@ impl Model {
         let log_prob = shifted.gather(1, choices, false).sum_dim_intlist(all, false, Kind::Float)
             - norms.sum_dim_intlist(all, false, Kind::Float);
         let entropy = norms - (weights * shifted).matmul(&segments) / sums;
-        (log_prob, entropy.sum_dim_intlist(all, false, Kind::Float))
+        (log_prob, entropy)
     }
 
     /// Gradient of the loss over some samples, and sums for the log.
@@ -181,6 +184,7 @@ impl Model {
         params.grad().copy_data(&mut gradient, len);
         let stats = no_grad(|| {
             let sum = |tensor: Tensor| tensor.sum(Kind::Double).double_value(&[]);
+            let of_heads = entropies.sum_dim_intlist([0_i64].as_slice(), false, Kind::Double);
             Stats {
                 policy_loss: -gain.double_value(&[]),
                 value_loss: error.double_value(&[]),
@@ -188,6 +192,7 @@ impl Model {
                 kl: sum(&ratio - 1.0 - &log_ratio),
                 clip_fraction: sum((&ratio - 1.0).abs().gt(config.clip).to_kind(Kind::Float)),
                 gradient_norm: 0.0,
+                dial_entropies: of_heads.iter::<f64>().into_iter().flatten().collect(),
             }
         });
         (gradient, stats)
@@ -389,20 +394,22 @@ pub fn shuffle_key(seed: u64, update: u64) -> EpisodeKey {
 }
 
 impl Stats {
-    fn fields(&mut self) -> [&mut f64; 6] {
-        [
+    fn fields(&mut self) -> impl Iterator<Item = &mut f64> {
+        let single = [
             &mut self.policy_loss,
             &mut self.value_loss,
             &mut self.entropy,
             &mut self.kl,
             &mut self.clip_fraction,
             &mut self.gradient_norm,
-        ]
+        ];
+        single.into_iter().chain(&mut self.dial_entropies)
     }
 
     fn add(&mut self, other: &Stats) {
-        let mut other = *other;
-        for (sum, x) in self.fields().into_iter().zip(other.fields()) {
+        let mut other = other.clone();
+        self.dial_entropies.resize(other.dial_entropies.len(), 0.0);
+        for (sum, x) in self.fields().zip(other.fields()) {
             *sum += *x;
         }
     }
@@ -410,7 +417,7 @@ impl Stats {
     /// Means: over samples, and of the norm over minibatches.
     fn over(mut self, samples: usize, minibatch: usize) -> Self {
         let norm = self.gradient_norm * minibatch as f64 / samples as f64;
-        self.fields().into_iter().for_each(|x| *x /= samples as f64);
+        self.fields().for_each(|x| *x /= samples as f64);
         Self { gradient_norm: norm, ..self }
     }
 }

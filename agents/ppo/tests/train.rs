@@ -3,10 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
 use oncall_ppo::checkpoint::{Checkpoint, Task};
+use oncall_ppo::collect::Collector;
 use oncall_ppo::config::Config;
 use oncall_ppo::log::Line;
+use oncall_ppo::params::Layout;
 use oncall_ppo::train::{Run, Trainer, train, weights_path};
-use oncall_weights::Weights;
+use oncall_ppo::update::Model;
+use oncall_rollout::Rollout;
+use oncall_weights::{Heads, Scratch, Weights};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -54,7 +58,7 @@ fn trained(folder: &Folder, updates: u64, threads: usize, resume: bool) -> (Weig
     let mut lines = Vec::new();
     let scenario = oncall_env::shipped("spike").unwrap();
     let weights = train(scenario, &task(updates), &run(folder, threads), resume, &mut |line| {
-        lines.push(*line);
+        lines.push(line.clone());
     });
     (weights.unwrap(), lines)
 }
@@ -129,6 +133,90 @@ fn a_killed_program_resumes() {
     assert!(program(&killed, true).status().unwrap().success());
     let weights = |folder: &Folder| fs::read(weights_path(&folder.0)).unwrap();
     assert_eq!(weights(&killed), weights(&whole));
+}
+
+/// What a training leaves, and the table of its weights against a rule.
+#[test]
+fn a_program_leaves_its_records_and_judges_its_weights() {
+    let folder = Folder::new("program-records");
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oncall-ppo"));
+        let output = command.args(args).env_remove("LD_LIBRARY_PATH").output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let out = folder.0.to_str().unwrap();
+    let small = ["--rows=20", "--horizon=20", "--minibatch=400", "--hidden=8", "--out", out];
+    let train = ["train", "--scenario=spike", "--steps=8000", "--evaluation-episodes=4"];
+    let (ok, told, error) = run(&[&train[..], &small[..]].concat());
+    assert!(ok, "{error}");
+    assert!(told.contains("time: environment ") && told.contains("rollback "), "{told}");
+    let log = fs::read_to_string(folder.0.join("training.csv")).unwrap();
+    let names: Vec<&str> = log.lines().next().unwrap().split(',').collect();
+    let last: Vec<f64> =
+        log.lines().last().unwrap().split(',').map(|value| value.parse().unwrap()).collect();
+    let of = |name: &str| last[names.iter().position(|column| *column == name).unwrap()];
+    assert_eq!((of("update"), last.len()), (20.0, names.len()));
+    assert!((of("environment_s") + of("forward_s") - of("rollout_s")).abs() < 1e-9);
+    assert!(of("environment_s") > 0.0 && of("forward_s") > 0.0 && of("update_s") > 0.0);
+    let dials = names.iter().filter(|name| name.starts_with("entropy_"));
+    let sum: f64 = dials.map(|name| of(name)).sum();
+    assert!((sum - of("entropy")).abs() < 1e-4, "{sum}");
+    let curve = fs::read_to_string(folder.0.join("curve.svg")).unwrap();
+    assert!(curve.contains("finished policy") && curve.contains(">rollback<"));
+    assert!(folder.0.join("events.out.tfevents.0.oncall-ppo").is_file());
+    let weights = folder.0.join("policy.safetensors");
+    let weights = weights.to_str().unwrap();
+    let judge = ["evaluate", "--episodes=5", "--policies=runbook,hold", "--weights"];
+    let (ok, table, error) = run(&[&judge[..], &[weights]].concat());
+    assert!(ok, "{error}");
+    for part in ["spike: 5 test episodes", "  trained ", "  runbook ", "  hold "] {
+        assert!(table.contains(part), "{table}");
+    }
+    let (ok, _, error) = run(&["evaluate", "--weights", "nowhere"]);
+    assert!(!ok && error.contains("nowhere"), "{error}");
+}
+
+/// The file's numbers, read back and played in plain Rust, against libtorch, on what is really seen.
+#[test]
+fn written_weights_are_those_that_were_trained() {
+    let folder = Folder::new("round-trip");
+    trained(&folder, 6, 2, false);
+    let scenario = oncall_env::shipped("spike").unwrap();
+    let spec = scenario.world.spec();
+    let bytes = fs::read(weights_path(&folder.0)).unwrap();
+    let weights = Weights::from_bytes(&bytes, spec).unwrap();
+    assert_eq!(weights.to_bytes(), bytes);
+    let checkpoint = Checkpoint::read(&folder.0.join("checkpoint.safetensors")).unwrap();
+
+    let mut collector = Collector::new(&scenario, &small(), 5, 1).unwrap();
+    let shape = collector.shape();
+    let heads = Heads::of(spec);
+    let layout = Layout::new((shape.observation, shape.context), small().hidden, heads.logits());
+    let mut rollout = Rollout::new(shape);
+    let networks = layout.networks(&checkpoint.params);
+    collector.collect(&networks, 0, &mut rollout).unwrap();
+
+    let (stride, outputs) = (weights.actor().stride(), weights.actor().outputs());
+    let mut scratch = Scratch::default();
+    let own = weights.actor().forward(&rollout.observations, &mut scratch).to_vec();
+    let model = Model::new(layout.clone(), heads);
+    let folded = layout.folded(&checkpoint.params, &checkpoint.inputs);
+    let (known, _) = model.play(&folded, &rollout.observations, &rollout.contexts);
+    let mut standard = rollout.observations.clone();
+    checkpoint.inputs.apply(&mut standard);
+    let (trained, _) = model.play(&checkpoint.params, &standard, &rollout.contexts);
+    let (mut to_file, mut to_trained) = (0.0_f32, 0.0_f32);
+    for (row, own) in own.chunks_exact(stride).enumerate() {
+        for (place, own) in own[..outputs].iter().enumerate() {
+            to_file = to_file.max((own - known[row * outputs + place]).abs());
+            to_trained = to_trained.max((own - trained[row * outputs + place]).abs());
+        }
+    }
+    assert!(to_file < 1e-5, "{to_file}");
+    // The standardisation went into the first layer, so sums are rounded otherwise.
+    assert!(to_trained < 1e-4, "{to_trained}");
+    assert!(own.iter().any(|logit| logit.abs() > 0.1));
 }
 
 #[test]

@@ -37,4 +37,4 @@ pub use error::EvalError;
 pub use evaluate::{Contender, Progress, default_contenders, evaluate};
 pub use oncall_core::hex;
 pub use report::{PolicyEpisodes, Report, ScenarioEpisodes};
-pub use runner::{EPISODES_MAX, EpisodeResult, Plan, episode_minutes, run_policy};
+pub use runner::{EPISODES_MAX, EpisodeResult, Make, Plan, episode_minutes, run_made, run_policy};

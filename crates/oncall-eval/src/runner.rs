@@ -81,8 +81,19 @@ pub fn run_policy(
     play(scenario, &make, plan, ROWS_A_THREAD, progress)
 }
 
+/// [`run_policy`] for a policy that has no name among the shipped ones, weights from a file for
+/// example. `make` is called once for each row that is played at a time.
+pub fn run_made(
+    scenario: &Scenario,
+    make: &Make<'_>,
+    plan: Plan,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<EpisodeResult>, EvalError> {
+    play(scenario, make, plan, ROWS_A_THREAD, progress)
+}
+
 /// Makes a policy object for a row.
-type Make<'a> = dyn Fn() -> Result<Box<dyn Policy>, EvalError> + Sync + 'a;
+pub type Make<'a> = dyn Fn() -> Result<Box<dyn Policy>, EvalError> + Sync + 'a;
 
 /// [`run_policy`] for any policy and any number of rows a thread.
 pub(crate) fn play(

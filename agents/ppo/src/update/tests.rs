@@ -71,18 +71,19 @@ fn log_probabilities_and_entropies_are_right() {
         &Tensor::from_slice(indices.as_flattened()).view([2, 3]),
     );
     for (row, choices) in choices.iter().enumerate() {
-        let (mut log_prob, mut entropy, mut start) = (0.0, 0.0, 0);
-        for (&size, &choice) in heads.sizes().iter().zip(choices) {
+        let (mut log_prob, mut start) = (0.0, 0);
+        for (head, (&size, &choice)) in heads.sizes().iter().zip(choices).enumerate() {
+            let place = [row as i64, head as i64];
             let head: Vec<f64> =
                 logits[row][start..start + size].iter().map(|&x| f64::from(x)).collect();
             let top = head.iter().copied().fold(f64::MIN, f64::max);
             let norm = top + ln(head.iter().map(|x| exp(x - top)).sum());
             log_prob += head[choice as usize] - norm;
-            entropy -= head.iter().map(|x| exp(x - norm) * (x - norm)).sum::<f64>();
+            let entropy: f64 = head.iter().map(|x| exp(x - norm) * (norm - x)).sum();
+            assert!((entropies.double_value(&place) - entropy).abs() < 1e-4, "head {place:?}");
             start += size;
         }
         assert!((log_probs.double_value(&[row as i64]) - log_prob).abs() < 1e-4);
-        assert!((entropies.double_value(&[row as i64]) - entropy).abs() < 1e-4);
     }
 }
 
@@ -133,6 +134,9 @@ fn gradients_are_slopes_of_the_loss() {
     let samples = Samples::gather(&model, &lesson, &indices, &advantages);
     let (gradient, stats) = model.gradient((&config, pace), &params, &samples);
     assert!(stats.clip_fraction > 5.0 && stats.clip_fraction < 59.0, "{stats:?}");
+    let dials: f64 = stats.dial_entropies.iter().sum();
+    assert!((dials - stats.entropy).abs() < 1e-4 * dials, "{stats:?}");
+    assert_eq!(stats.dial_entropies.len(), 8);
     let loss = |params: &[f32]| plain_loss(&model, &config, params, &lesson);
     let (mut checked, step) = (0, 1e-3);
     for index in (0..params.len()).step_by(7) {

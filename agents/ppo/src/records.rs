@@ -1,0 +1,156 @@
+//! What a training leaves for people: a CSV, an event file for `TensorBoard`, and a picture.
+
+use crate::checkpoint::write_atomically;
+use crate::curve::{Bounds, Curve};
+use crate::log::{Line, Log, columns};
+use anyhow::Result;
+use oncall_env::Scenario;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::events::Events;
+
+/// Names of the files in a training's folder. A resumed training writes the event file again from the
+/// CSV's lines, so its name holds no time.
+const LOG: &str = "training.csv";
+const EVENTS: &str = "events.out.tfevents.0.oncall-ppo";
+const CURVE: &str = "curve.svg";
+
+/// All records of a training.
+#[derive(Debug)]
+pub struct Records {
+    folder: PathBuf,
+    title: String,
+    bounds: Option<Bounds>,
+    log: Log,
+    events: Events,
+    tags: Vec<String>,
+    /// When the training would have begun had it run without a break, seconds since 1970.
+    began: f64,
+    columns: Vec<String>,
+    lines: Vec<Vec<f64>>,
+}
+
+impl Records {
+    /// Begins the records of a training, or goes on after its first `updates` lines.
+    pub fn open(folder: &Path, updates: u64, scenario: &Scenario, seed: u64) -> Result<Self> {
+        let dials: Vec<&str> = scenario.world.spec().dials.iter().map(|dial| dial.name).collect();
+        let (log, lines) = Log::open(&folder.join(LOG), updates, &dials)?;
+        let now =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+        let began = now - lines.last().map_or(0.0, |line| line[place("seconds")]);
+        let columns = columns(&dials);
+        let mut records = Self {
+            folder: folder.to_owned(),
+            title: format!("{}, seed {seed}", scenario.name),
+            bounds: Bounds::of(scenario),
+            log,
+            events: Events::create(&folder.join(EVENTS), began)?,
+            tags: columns.iter().map(|column| tag(column)).collect(),
+            began,
+            columns,
+            lines: Vec::new(),
+        };
+        for line in lines {
+            records.add(line)?;
+        }
+        Ok(records)
+    }
+
+    /// Writes a line through to the files.
+    pub fn write(&mut self, line: &Line) -> Result<()> {
+        self.log.write(line)?;
+        self.add(line.values())
+    }
+
+    fn add(&mut self, line: Vec<f64>) -> Result<()> {
+        let time = self.began + line[place("seconds")];
+        let scalars = self.tags.iter().map(String::as_str).zip(line.iter().copied());
+        let scalars = scalars.filter(|(tag, _)| !tag.is_empty());
+        self.events.write((time, line[place("steps")] as u64), scalars)?;
+        self.lines.push(line);
+        Ok(())
+    }
+
+    /// Draws the learning curve; `final_usd` is the finished policy's mean return, where it is known.
+    pub fn draw(&self, final_usd: Option<f64>) -> Result<()> {
+        let curve = Curve {
+            title: &self.title,
+            columns: &self.columns,
+            lines: &self.lines,
+            bounds: self.bounds,
+            final_usd,
+        };
+        write_atomically(&self.folder.join(CURVE), curve.svg().as_bytes())
+    }
+}
+
+/// Where a column of [`Line::NAMES`] stands.
+fn place(name: &str) -> usize {
+    Line::NAMES.iter().position(|&column| column == name).expect("a column of every log")
+}
+
+/// A column's name in `TensorBoard`, by what it is about; empty for what is an axis there.
+fn tag(column: &str) -> String {
+    let group = match column {
+        "update" | "steps" | "seconds" => return String::new(),
+        "episodes" | "return_usd" | "score" | "explained_variance" => "progress",
+        "entropy" | "kl" | "clip_fraction" => "policy",
+        "policy_loss" | "value_loss" | "gradient_norm" => "loss",
+        "learning_rate" | "reward_scale" => "schedule",
+        "steps_per_s" => "speed",
+        _ => match column.strip_prefix("entropy_") {
+            Some(dial) => return format!("entropy/{dial}"),
+            None => "speed",
+        },
+    };
+    format!("{group}/{column}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_those_of_an_uninterrupted_training() {
+        let scenario = oncall_env::shipped("spike").unwrap();
+        let folder = std::env::temp_dir().join(format!("oncall-records-{}", std::process::id()));
+        let [whole, broken] = ["whole", "broken"].map(|name| folder.join(name));
+        let line = |update: f64| Line {
+            update,
+            steps: 1000.0 * update,
+            return_usd: -100.0 / update,
+            dial_entropies: vec![update; 8],
+            ..Line::default()
+        };
+        let mut known = None;
+        for folder in [&whole, &broken] {
+            std::fs::create_dir_all(folder).unwrap();
+            let mut records = Records::open(folder, 0, &scenario, 3).unwrap();
+            for update in 1..=6 {
+                records.write(&line(f64::from(update))).unwrap();
+            }
+            if folder == &broken {
+                // Two lines beyond the last checkpoint, played again.
+                records = Records::open(folder, 4, &scenario, 3).unwrap();
+                records.write(&line(5.0)).unwrap();
+                records.write(&line(6.0)).unwrap();
+            }
+            records.draw(Some(-20.0)).unwrap();
+            let read = |name| std::fs::read(folder.join(name)).unwrap();
+            // The event file holds times, but nothing else that differs.
+            let found = (read(LOG), read(CURVE), read(EVENTS).len());
+            assert_eq!(known.get_or_insert(found.clone()), &found);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn tags_are_grouped() {
+        assert_eq!(tag("steps"), "");
+        assert_eq!(tag("return_usd"), "progress/return_usd");
+        assert_eq!(tag("entropy"), "policy/entropy");
+        assert_eq!(tag("entropy_feature"), "entropy/feature");
+        assert_eq!(tag("forward_s"), "speed/forward_s");
+    }
+}

@@ -1,0 +1,173 @@
+//! Trained weights against rules, on the same episodes: the table of `oncall eval` for a file.
+
+use anyhow::{Context, Result, ensure};
+use oncall_env::Scenario;
+use oncall_eval::score::reference;
+use oncall_eval::{
+    Contender, Plan, PolicyEpisodes, Report, ScenarioEpisodes, episode_minutes, run_made,
+    run_policy,
+};
+use oncall_weights::file::META_KEY;
+use oncall_weights::{Meta, PpoPolicy, Weights};
+use safetensors::SafeTensors;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Under which name weights stand in the table.
+pub const NAME: &str = "trained";
+
+/// Reads weights for a scenario's world.
+pub fn read(path: &Path, scenario: &Scenario) -> Result<Weights> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let weights = Weights::from_bytes(&bytes, scenario.world.spec());
+    weights.with_context(|| path.display().to_string())
+}
+
+/// The scenario that weights were trained on, from the file's head.
+pub fn trained_on(path: &Path) -> Result<String> {
+    let name = || path.display().to_string();
+    let bytes = std::fs::read(path).with_context(name)?;
+    let (_, head) = SafeTensors::read_metadata(&bytes).with_context(name)?;
+    let text = head.metadata().as_ref().and_then(|entries| entries.get(META_KEY));
+    let text = text.with_context(|| format!("{}: metadata `{META_KEY}` is missing", name()))?;
+    Ok(serde_json::from_str::<Meta>(text).with_context(name)?.scenario)
+}
+
+/// Rules in a list as `oncall eval` takes it: a comma also separates the parameters of one rule, and a
+/// piece with `=` but without `:` goes on with those of the rule before it. Refuses unknown rules.
+pub fn rules(list: &str) -> Result<Vec<Contender>> {
+    let mut texts: Vec<String> = Vec::new();
+    for piece in list.split(',').map(str::trim) {
+        match texts.last_mut() {
+            Some(last) if piece.contains('=') && !piece.contains(':') => {
+                last.push(',');
+                last.push_str(piece);
+            }
+            _ => texts.push(piece.to_owned()),
+        }
+    }
+    texts.iter().map(|text| Ok(Contender::parse(text)?)).collect()
+}
+
+/// Minutes that will be played, for a progress bar.
+pub fn minutes(scenario: &Scenario, rules: usize, plan: Plan) -> Result<f64> {
+    let length = episode_minutes(scenario, plan.split, plan.seed)?;
+    Ok(length * plan.episodes as f64 * (1.0 + rules as f64))
+}
+
+/// Plays the weights, in the mode that they were measured in, and the rules on the same episodes.
+///
+/// Refuses names that stand twice.
+pub fn evaluate(
+    scenario: &Scenario,
+    weights: &Weights,
+    rules: &[Contender],
+    plan: Plan,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Report> {
+    let spec = scenario.world.spec();
+    for (index, rule) in rules.iter().enumerate() {
+        let is_new = rules[..index].iter().all(|other| other.name != rule.name);
+        ensure!(is_new, "policies = {}: expected each name once", rule.name);
+    }
+    let policy = PpoPolicy::new(Arc::new(weights.clone()), spec, weights.meta().mode)?;
+    let mut played = ScenarioEpisodes::new(scenario);
+    played.policies.push(PolicyEpisodes {
+        name: NAME.to_owned(),
+        params: Vec::new(),
+        episodes: run_made(scenario, &|| Ok(Box::new(policy.clone())), plan, progress)?,
+    });
+    for rule in rules {
+        let resolved = oncall_heuristics::registry::resolve(&rule.policy, &scenario.name)?;
+        played.policies.push(PolicyEpisodes {
+            name: rule.name.clone(),
+            params: resolved.params,
+            episodes: run_policy(scenario, &rule.policy, plan, progress)?,
+        });
+    }
+    Ok(Report::new(spec, plan, &[played], reference()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::{EVALUATION_SEED, returns};
+    use crate::params::Layout;
+    use oncall_core::{Split, View};
+    use oncall_weights::file::FORMAT;
+    use oncall_weights::{Heads, Mode};
+
+    fn weights(scenario: &Scenario) -> Weights {
+        let spec = scenario.world.spec();
+        let inputs = spec.columns_of(View::Operator).len();
+        let layout = Layout::new((inputs, 0), 8, Heads::of(spec).logits());
+        let meta = Meta {
+            format: FORMAT,
+            world: spec.world.to_owned(),
+            spec_hash: oncall_core::hex(spec.hash()),
+            scenario: scenario.name.clone(),
+            scenario_hash: oncall_core::hex(scenario.hash),
+            view: View::Operator.name().to_owned(),
+            decision_interval_min: 1,
+            seed: 1,
+            steps: 0,
+            mode: Mode::Sample,
+            evaluation: None,
+        };
+        Weights::new(meta, layout.tensors(&layout.start(spec, 1)), spec).unwrap()
+    }
+
+    const PLAN: Plan =
+        Plan { episodes: 12, split: Split::Train, seed: EVALUATION_SEED, threads: 2 };
+
+    /// What the training's own evaluation finds for the same weights; and `oncall eval`'s figures for
+    /// the rules.
+    #[test]
+    fn all_play_the_same_episodes() {
+        let scenario = oncall_env::shipped("spike").unwrap();
+        let weights = weights(&scenario);
+        let rules = rules("hold,runbook").unwrap();
+        let report = evaluate(&scenario, &weights, &rules, PLAN, &|_| ()).unwrap();
+        let policies = &report.scenarios[0].policies;
+        let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+        assert_eq!(names, [NAME, "hold", "runbook"]);
+        let own = returns(&scenario, weights.actor(), Mode::Sample, PLAN.episodes, 1).unwrap();
+        let own = own.iter().sum::<f64>() / own.len() as f64;
+        assert!((policies[0].return_.mean - own).abs() < 1e-9, "{own}");
+        let known = oncall_eval::evaluate(&[scenario], &rules, PLAN, &|_| ()).unwrap().0;
+        for (found, known) in policies[1..].iter().zip(&known.scenarios[0].policies) {
+            assert_eq!(found.return_.mean, known.return_.mean);
+        }
+    }
+
+    #[test]
+    fn wrong_rules_and_files_are_refused() {
+        let scenario = oncall_env::shipped("spike").unwrap();
+        let weights = weights(&scenario);
+        let error = |list: &str| {
+            let rules = rules(list).unwrap();
+            evaluate(&scenario, &weights, &rules, PLAN, &|_| ()).unwrap_err().to_string()
+        };
+        assert_eq!(error("hold,hold"), "policies = hold: expected each name once");
+        let unknown = rules("hold,runbok").unwrap_err().to_string();
+        assert!(unknown.contains("`runbok` is not known"), "{unknown}");
+        let path = std::env::temp_dir().join(format!("oncall-versus-{}", std::process::id()));
+        std::fs::write(&path, weights.to_bytes()).unwrap();
+        assert!(read(&path, &scenario).unwrap().actor() == weights.actor());
+        assert_eq!(trained_on(&path).unwrap(), "spike");
+        std::fs::write(&path, "no weights").unwrap();
+        let error = format!("{:#}", read(&path, &scenario).unwrap_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(error.contains("not a safetensors file"), "{error}");
+    }
+
+    #[test]
+    fn lists_are_split_as_oncall_eval_does() {
+        let names = |list| -> Vec<String> {
+            rules(list).unwrap().into_iter().map(|rule| rule.name).collect()
+        };
+        let known = ["hpa:target=0.5,min=6", "runbook", "fixed-20"];
+        assert_eq!(names("hpa:target=0.5,min=6,runbook, fixed-20"), known);
+        assert!(rules("hold,,runbook").is_err());
+    }
+}
