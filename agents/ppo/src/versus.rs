@@ -75,6 +75,7 @@ pub fn evaluate(
     played.policies.push(PolicyEpisodes {
         name: NAME.to_owned(),
         params: Vec::new(),
+        is_rule: false,
         episodes: run_made(scenario, &|| Ok(Box::new(policy.clone())), plan, progress)?,
     });
     for rule in rules {
@@ -82,6 +83,7 @@ pub fn evaluate(
         played.policies.push(PolicyEpisodes {
             name: rule.name.clone(),
             params: resolved.params,
+            is_rule: rule.is_rule(),
             episodes: run_policy(scenario, &rule.policy, plan, progress)?,
         });
     }
