@@ -54,6 +54,8 @@ pub struct Curve<'a> {
     pub lines: &'a [Vec<f64>],
     /// Returns to compare with.
     pub bounds: Option<Bounds>,
+    /// Name and mean return of the rule to beat, dollars.
+    pub bar: Option<(&'a str, f64)>,
     /// Mean return of the finished policy, dollars.
     pub final_usd: Option<f64>,
 }
@@ -114,6 +116,7 @@ impl Curve<'_> {
             ("finished policy", self.final_usd),
         ];
         let marks = marks.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let marks = marks.chain(self.bar);
         let mut marks: Vec<(&str, f64)> = marks.collect();
         let values = dots.iter().map(|dot| dot.1).chain(marks.iter().map(|mark| mark.1));
         // A policy that is worse than nobody at the dials lies on the lower edge: it may be so by far.
@@ -262,7 +265,8 @@ mod tests {
 
     fn curve<'a>(columns: &'a [String], lines: &'a [Vec<f64>]) -> Curve<'a> {
         let bounds = Some(Bounds { hold: -150.0, planner: -15.0 });
-        Curve { title: "a < b", columns, lines, bounds, final_usd: Some(-25.0) }
+        let bar = Some(("runbook", -26.0));
+        Curve { title: "a < b", columns, lines, bounds, bar, final_usd: Some(-25.0) }
     }
 
     #[test]
@@ -279,6 +283,7 @@ mod tests {
         let (x, y) = axes.place(2e6, -82.5);
         assert!((x - (LEFT + WIDTH - RIGHT) / 2.0).abs() < 1e-9 && (y - PANEL / 2.0).abs() < 1e-9);
         assert!(svg.contains("a &lt; b") && svg.contains("hold -150.0"), "{svg}");
+        assert!(svg.contains("runbook -26.0") && svg.contains("finished policy -25.0"), "{svg}");
         assert!(svg.contains(">feature<") && svg.contains(">4 M<"), "{svg}");
         assert!(!svg.contains("NaN"), "{svg}");
     }
@@ -286,7 +291,7 @@ mod tests {
     #[test]
     fn an_empty_log_is_drawn() {
         let columns = ["steps", "return_usd"].map(str::to_owned);
-        let empty = Curve { bounds: None, final_usd: None, ..curve(&columns, &[]) };
+        let empty = Curve { bounds: None, bar: None, final_usd: None, ..curve(&columns, &[]) };
         let svg = empty.svg();
         assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }

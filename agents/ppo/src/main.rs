@@ -9,6 +9,7 @@ use oncall_eval::Plan;
 use oncall_ppo::checkpoint::Task;
 use oncall_ppo::config::Config;
 use oncall_ppo::log::Line;
+use oncall_ppo::records::{self, Passed};
 use oncall_ppo::train::{Run, train, weights_path};
 use oncall_ppo::versus;
 use std::path::{Path, PathBuf};
@@ -143,6 +144,7 @@ fn run(args: Train) -> Result<()> {
     bar.set_style(ProgressStyle::with_template(template)?);
     let spec = scenario.world.spec().clone();
     let dials: Vec<&str> = spec.dials.iter().map(|dial| dial.name).collect();
+    let bar_usd = versus::bar(&scenario);
     let mut shown = Shown::default();
     let weights = train(scenario, &task, &run, args.resume, &mut |line| {
         shown.add(line);
@@ -156,6 +158,7 @@ fn run(args: Train) -> Result<()> {
         }
     })?;
     shown.end(&bar);
+    tell_passed(&run.out, bar_usd)?;
     println!("weights: {}", weights_path(&run.out).display());
     if let Some(found) = &weights.meta().evaluation {
         let score = found.score.map_or(String::new(), |score| format!(", score {score:.1}"));
@@ -167,6 +170,20 @@ fn run(args: Train) -> Result<()> {
             found.episodes,
             found.seed
         );
+    }
+    Ok(())
+}
+
+/// How long it took to do as well as the rule to beat.
+fn tell_passed(folder: &Path, bar_usd: Option<f64>) -> Result<()> {
+    let Some(bar_usd) = bar_usd else { return Ok(()) };
+    let name = versus::BAR;
+    match records::passed(folder, bar_usd)? {
+        Some(Passed { steps, seconds }) => println!(
+            "passed {name} ({bar_usd:.2} usd) after {:.2} M steps, {seconds:.0} s of training",
+            steps / 1e6
+        ),
+        None => println!("did not pass {name} ({bar_usd:.2} usd) while it explored"),
     }
     Ok(())
 }

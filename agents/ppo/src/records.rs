@@ -3,8 +3,10 @@
 use crate::checkpoint::write_atomically;
 use crate::curve::{Bounds, Curve};
 use crate::log::{Line, Log, columns};
-use anyhow::Result;
+use crate::versus::{BAR, bar};
+use anyhow::{Context, Result};
 use oncall_env::Scenario;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,12 +18,17 @@ const LOG: &str = "training.csv";
 const EVENTS: &str = "events.out.tfevents.0.oncall-ppo";
 const CURVE: &str = "curve.svg";
 
+/// Updates over which a return must hold to count as passed.
+pub const PASSED_UPDATES: usize = 10;
+
 /// All records of a training.
 #[derive(Debug)]
 pub struct Records {
     folder: PathBuf,
     title: String,
     bounds: Option<Bounds>,
+    /// Mean return of the rule to beat, dollars.
+    bar: Option<f64>,
     log: Log,
     events: Events,
     tags: Vec<String>,
@@ -44,6 +51,7 @@ impl Records {
             folder: folder.to_owned(),
             title: format!("{}, seed {seed}", scenario.name),
             bounds: Bounds::of(scenario),
+            bar: bar(scenario),
             log,
             events: Events::create(&folder.join(EVENTS), began)?,
             tags: columns.iter().map(|column| tag(column)).collect(),
@@ -79,10 +87,46 @@ impl Records {
             columns: &self.columns,
             lines: &self.lines,
             bounds: self.bounds,
+            bar: self.bar.map(|bar| (BAR, bar)),
             final_usd,
         };
         write_atomically(&self.folder.join(CURVE), curve.svg().as_bytes())
     }
+}
+
+/// When a training passed a return.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Passed {
+    /// Environment steps until then.
+    pub steps: f64,
+    /// Seconds of training until then.
+    pub seconds: f64,
+}
+
+/// When the mean return of a folder's training first reached `usd` over [`PASSED_UPDATES`] updates in
+/// which episodes ended; `None` if it never did. They are played by a policy that still explores, so
+/// the finished one may do better.
+pub fn passed(folder: &Path, usd: f64) -> Result<Option<Passed>> {
+    let path = folder.join(LOG);
+    let mut reader = csv::Reader::from_path(&path).with_context(|| path.display().to_string())?;
+    let mut last = VecDeque::new();
+    for line in reader.deserialize::<Vec<f64>>() {
+        let line = line.with_context(|| path.display().to_string())?;
+        let return_usd = line[place("return_usd")];
+        if return_usd.is_nan() {
+            continue;
+        }
+        last.push_back(return_usd);
+        if last.len() > PASSED_UPDATES {
+            last.pop_front();
+        }
+        let mean = last.iter().sum::<f64>() / last.len() as f64;
+        if last.len() == PASSED_UPDATES && mean >= usd {
+            let [steps, seconds] = ["steps", "seconds"].map(|name| line[place(name)]);
+            return Ok(Some(Passed { steps, seconds }));
+        }
+    }
+    Ok(None)
 }
 
 /// Where a column of [`Line::NAMES`] stands.
@@ -142,6 +186,26 @@ mod tests {
             let found = (read(LOG), read(CURVE), read(EVENTS).len());
             assert_eq!(known.get_or_insert(found.clone()), &found);
         }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Returns -12, none, -11, -10 ...: ten of them have a mean of -5.5 or more when the last is -1.
+    #[test]
+    fn a_return_is_passed_when_ten_updates_hold_it() {
+        let scenario = oncall_env::shipped("spike").unwrap();
+        let folder = std::env::temp_dir().join(format!("oncall-passed-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut records = Records::open(&folder, 0, &scenario, 3).unwrap();
+        let returns = [-12.0, f64::NAN].into_iter().chain((-11..=0).map(f64::from));
+        for (number, return_usd) in returns.enumerate() {
+            let number = number as f64;
+            let dial_entropies = vec![0.0; 8];
+            let line = Line { steps: number, seconds: 2.0 * number, return_usd, ..Line::default() };
+            records.write(&Line { dial_entropies, ..line }).unwrap();
+        }
+        assert_eq!(passed(&folder, -5.5).unwrap(), Some(Passed { steps: 12.0, seconds: 24.0 }));
+        assert_eq!(passed(&folder, -100.0).unwrap().unwrap().steps, 10.0);
+        assert_eq!(passed(&folder, -1.0).unwrap(), None);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -1,6 +1,8 @@
 //! Trained weights against rules, on the same episodes: the table of `oncall eval` for a file.
 
+use crate::evaluate::EVALUATION_SEED;
 use anyhow::{Context, Result, ensure};
+use oncall_core::Split;
 use oncall_env::Scenario;
 use oncall_eval::score::reference;
 use oncall_eval::{
@@ -21,6 +23,18 @@ pub fn read(path: &Path, scenario: &Scenario) -> Result<Weights> {
     let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
     let weights = Weights::from_bytes(&bytes, scenario.world.spec());
     weights.with_context(|| path.display().to_string())
+}
+
+/// The rule that a training is to beat.
+pub const BAR: &str = "runbook";
+
+/// Mean return of [`BAR`] on training episodes that no training plays, dollars; `None` where the world
+/// has no such rule. Some seconds of a core at most.
+pub fn bar(scenario: &Scenario) -> Option<f64> {
+    let plan = Plan { episodes: 1000, split: Split::Train, seed: EVALUATION_SEED, threads: 1 };
+    let rule = Contender::parse(BAR).ok()?;
+    let episodes = run_policy(scenario, &rule.policy, plan, &|_| ()).ok()?;
+    Some(episodes.iter().map(|episode| episode.return_).sum::<f64>() / episodes.len() as f64)
 }
 
 /// The scenario that weights were trained on, from the file's head.
@@ -93,9 +107,9 @@ pub fn evaluate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::{EVALUATION_SEED, returns};
+    use crate::evaluate::returns;
     use crate::params::Layout;
-    use oncall_core::{Split, View};
+    use oncall_core::View;
     use oncall_weights::file::FORMAT;
     use oncall_weights::{Heads, Mode};
 
@@ -140,6 +154,20 @@ mod tests {
         for (found, known) in policies[1..].iter().zip(&known.scenarios[0].policies) {
             assert_eq!(found.return_.mean, known.return_.mean);
         }
+    }
+
+    #[test]
+    fn the_bar_is_the_rules_mean() {
+        let scenario = oncall_env::shipped("bad-build").unwrap();
+        let plan = Plan { episodes: 1000, threads: 2, ..PLAN };
+        let known = oncall_eval::evaluate(
+            std::slice::from_ref(&scenario),
+            &rules(BAR).unwrap(),
+            plan,
+            &|_| (),
+        );
+        let known = known.unwrap().0.scenarios[0].policies[0].return_.mean;
+        assert!((bar(&scenario).unwrap() - known).abs() < 1e-9);
     }
 
     #[test]

@@ -151,6 +151,7 @@ fn a_program_leaves_its_records_and_judges_its_weights() {
     let (ok, told, error) = run(&[&train[..], &small[..]].concat());
     assert!(ok, "{error}");
     assert!(told.contains("time: environment ") && told.contains("rollback "), "{told}");
+    assert!(told.contains("did not pass runbook (-2"), "{told}");
     let log = fs::read_to_string(folder.0.join("training.csv")).unwrap();
     let names: Vec<&str> = log.lines().next().unwrap().split(',').collect();
     let last: Vec<f64> =
