@@ -9,4 +9,6 @@
 //! an [`types::Out`]. It can be cloned at any moment, and the same inputs give the same outputs to the bit.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod dials;
+pub mod mutants;
 pub mod types;

@@ -77,8 +77,8 @@ pub enum Reason {
     Recovered = 7,
     /// The lease ran out.
     LeaseExpired = 8,
-    /// A newer instance became routable at the same address (I8).
-    AddressReplaced = 9,
+    /// A newer process took over its id or its address (I8).
+    Replaced = 9,
     /// The process exited.
     Exited = 10,
     /// The drain period is over.
@@ -99,7 +99,7 @@ impl Reason {
         Self::PassiveConfirmed,
         Self::Recovered,
         Self::LeaseExpired,
-        Self::AddressReplaced,
+        Self::Replaced,
         Self::Exited,
         Self::DrainOver,
         Self::Cleared,
