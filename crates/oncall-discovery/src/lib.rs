@@ -9,6 +9,9 @@
 //! an [`types::Out`]. It can be cloned at any moment, and the same inputs give the same outputs to the bit.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod catalog;
 pub mod dials;
+pub mod distrib;
 pub mod mutants;
+pub mod proxy;
 pub mod types;

@@ -34,6 +34,35 @@ pub enum Mutant {
     FailoverUncapped = 10,
     /// A revoked identity is accepted until its token expires.
     RevocationIgnored = 11,
+
+    /// A bridging delta forgets what was removed in the meantime (istio#41494).
+    ResumeIgnoresRemovals = 32,
+    /// An empty snapshot replaces a set although it is not newer (nacos#4470).
+    EmptySnapshotAccepted = 33,
+    /// A delta is applied whatever it starts from.
+    NonContiguousDelta = 34,
+    /// A snapshot is added to the old set instead of replacing it.
+    NonAtomicSnapshot = 35,
+    /// Retention looks at the age alone, so that quiet time empties it.
+    RetentionByTimeOnly = 36,
+    /// Heads are never told: a lost delta that nothing follows stays lost (envoy#9800).
+    NoHeartbeat = 37,
+    /// The ejection cap looks at the number before the ejection (envoy#27066).
+    EjectionCapBefore = 38,
+    /// Failed checks never make a proxy leave its relay.
+    NoRelaySwitch = 39,
+    /// A lower incarnation is taken like any other (consul#8354).
+    LowerIncarnationAccepted = 40,
+    /// A removal waits as long as an addition.
+    RemovalWaitsForAdditions = 41,
+    /// A proxy routes to an older generation again (eureka#98).
+    ProxyWithoutFence = 42,
+    /// A failed check is repeated at once, for ever (envoy#4718).
+    RejectWithoutBackOff = 43,
+    /// Snapshots ignore the byte budget.
+    NoSnapshotBudget = 44,
+    /// Local health outlives the endpoint's removal (envoy#440).
+    HealthBeatsRemoval = 45,
 }
 
 /// Which safeguards are out. Nothing at all without the feature `mutants`.

@@ -31,7 +31,7 @@ pub struct Transition {
 }
 
 /// What happened to a cell's routable set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Change {
     /// Became routable.
     Added(Endpoint),

@@ -56,7 +56,7 @@ id! {
     InstanceId(u32)
 }
 id! {
-    /// A cell's revision. Every accepted transition of the cell raises it by one; restarts with an [`Incarnation`].
+    /// A cell's revision. Every accepted change in the cell raises it by one; restarts with an [`Incarnation`].
     Revision(u32)
 }
 id! {

@@ -116,6 +116,28 @@ pub enum Metric {
     CrossRegion,
     /// Requests cut at the end of the drain period (R149).
     ForcedTerminations,
+    /// Snapshots that became older than the normal age budget (R94).
+    SnapshotAgeAlerts,
+    /// Messages from an older life of a history, refused.
+    ForksRefused,
+    /// Empty snapshots refused because they were not newer.
+    EmptySnapshotsRefused,
+    /// Endpoints that a proxy does not route to because it has seen a newer generation of them.
+    FencedEndpoints,
+    /// Proxies that left a relay because of what it sent.
+    RelaySwitches,
+    /// Streams given up because nothing came for too long.
+    SilentStreams,
+    /// Heads told in a heartbeat that the reader had not reached.
+    HeadsAhead,
+    /// Circuit breakers opened.
+    BreakersOpened,
+    /// Retries not made because the retry budget was empty.
+    RetriesDenied,
+    /// Times that the snapshot queue stopped for the byte budget.
+    SnapshotsDeferred,
+    /// Watches refused by authorisation.
+    WatchesDenied,
 }
 
 /// One measurement.

@@ -85,11 +85,13 @@ pub enum Reason {
     DrainOver = 11,
     /// The orchestrator cleared away what had expired.
     Cleared = 12,
+    /// The controller set another weight; the state stays.
+    Reweighted = 13,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Registered,
         Self::Reregistered,
         Self::Started,
@@ -103,6 +105,7 @@ impl Reason {
         Self::Exited,
         Self::DrainOver,
         Self::Cleared,
+        Self::Reweighted,
     ];
 
     /// Whether leaving READY for this reason starts the 3-second clock (D13).
