@@ -171,7 +171,8 @@ mod tests {
         let good = Config::new(1, 3, 7);
         assert_eq!(good.check(), Ok(()));
         assert_eq!(Config::new(4, 5, 7).check(), Ok(()));
-        let bad: [(&str, fn(&mut Config)); 10] = [
+        type Spoil = fn(&mut Config);
+        let bad: [(&str, Spoil); 10] = [
             ("replicas", |c| c.replicas = 4),
             ("id", |c| c.id = 3),
             ("heartbeat_interval", |c| c.heartbeat_interval = 0),

@@ -57,6 +57,7 @@ mod config;
 mod durable;
 mod election;
 mod follow;
+pub mod harness;
 mod lead;
 mod log;
 mod message;
