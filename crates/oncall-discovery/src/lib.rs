@@ -12,6 +12,7 @@
 pub mod catalog;
 pub mod dials;
 pub mod distrib;
+pub mod lease;
 pub mod mutants;
 pub mod proxy;
 pub mod types;

@@ -6,7 +6,7 @@ use crate::types::{AuditEntry, Source, State};
 
 /// A bounded ring of lines. What fell out of it is still held by the digest: two shards with one digest have the
 /// same history, and a line that was altered afterwards does not fit the chain.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AuditLog {
     lines: Vec<AuditEntry>,
     capacity: u32,

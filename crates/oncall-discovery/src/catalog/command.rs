@@ -8,7 +8,7 @@ use crate::types::{
 };
 
 /// A new process, or a known one that registers again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Registration {
     /// Service and region.
     pub cell: Cell,
@@ -33,7 +33,7 @@ pub struct Registration {
 }
 
 /// A command of a shard's log. Copying one is cheap, so a log of them is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Command {
     /// The first entry of a leader's term: from here on, only that term may expire leases.
     Barrier,
@@ -83,7 +83,7 @@ pub enum Command {
 }
 
 /// A command with the time at which the leader proposed it. Replicas see the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Entry {
     /// When it was proposed, on the leader's clock.
     pub proposed: Time,

@@ -5,7 +5,7 @@ use oncall_core::streams::scramble;
 use serde::{Deserialize, Serialize};
 
 /// Positions by hash; linear probing, at most half full, no removal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Index {
     /// Position plus one; zero is free. Its length is a power of two.
     places: Vec<u32>,

@@ -18,7 +18,7 @@ pub(super) const NIL: u32 = u32::MAX;
 const ELSEWHERE: u16 = u16::MAX;
 
 /// One instance: 48 bytes, no pointers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) instance: InstanceId,
     pub(super) generation: Generation,
@@ -40,7 +40,7 @@ pub(super) struct Row {
 }
 
 /// Who an address belongs to: the latest that registered there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Owner {
     pub(super) address: Address,
     /// Its row; [`NIL`] once that is forgotten.
@@ -49,7 +49,7 @@ pub(super) struct Owner {
 }
 
 /// One cell of the shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct CellRow {
     pub(super) cell: Cell,
     /// Revision of the last accepted change.
@@ -65,7 +65,7 @@ pub(super) struct CellRow {
 }
 
 /// A shard of a region's catalog. See the [module](super).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CatalogShard {
     pub(super) region: RegionId,
     pub(super) shard: ShardId,
@@ -107,7 +107,7 @@ impl CatalogOut {
 }
 
 /// What a snapshot of a cell is labelled with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CellHead {
     /// Life of the shard's history.
     pub incarnation: Incarnation,
@@ -179,6 +179,12 @@ impl CatalogShard {
     #[must_use]
     pub fn with_mutants(self, mutants: Mutants) -> Self {
         Self { mutants, ..self }
+    }
+
+    /// The same without its audit log, which counts refusals too and would make every state a new one.
+    #[cfg(test)]
+    pub(crate) fn without_audit(self) -> Self {
+        Self { audit: AuditLog::new(0), ..self }
     }
 
     /// This copy as the start of a new life, after the original was lost. `known` is the largest incarnation that

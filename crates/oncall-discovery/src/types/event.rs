@@ -8,7 +8,7 @@ use super::{
 };
 
 /// One accepted transition (R55).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Transition {
     /// Where.
     pub cell: Cell,
@@ -46,7 +46,7 @@ pub enum Change {
 /// These chain: `from` is the `to` of the update before, or revision 0 at the start of an incarnation. Revisions
 /// in between belong to transitions that did not touch the routable set (a registration, say); no head ever
 /// names them, so a proxy that is at `to` is up to date until the next update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CellUpdate {
     /// Which cell.
     pub cell: Cell,
@@ -120,7 +120,7 @@ impl Verdict {
 }
 
 /// One line of the audit log (R124): every command, accepted or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AuditEntry {
     /// Number of the line since the shard began.
     pub sequence: u64,

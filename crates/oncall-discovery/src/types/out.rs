@@ -58,8 +58,6 @@ pub enum Metric {
     AuthRefused,
     /// Expiries proposed by the lease keeper.
     ExpiriesProposed,
-    /// Expiries held back by the grace after a leader change.
-    ExpiriesInGrace,
     /// READY to UNHEALTHY or back (R138).
     HealthFlaps,
     /// Milliseconds that a probe took, a value (R139).

@@ -130,7 +130,7 @@ pub enum Source {
 }
 
 /// What the catalog knows of an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EndpointRecord {
     /// Service and region; the [`super::Directory`] has namespace, service and port name.
     pub cell: Cell,
