@@ -21,6 +21,9 @@ mod server;
 mod set;
 mod store;
 
+#[cfg(test)]
+mod tests;
+
 pub use bucket::Bucket;
 pub use coalesce::{Coalescer, Flush, Kind, Windows};
 pub use cursor::{

@@ -17,6 +17,9 @@ mod route;
 mod sub;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 pub use age::{AgeAction, AgeRule, AgeVerdict};
 pub use back_off::BackOff;
 pub use breaker::{Breaker, BreakerRule, Gate};

@@ -166,6 +166,14 @@ impl Proxy {
         self.cells.iter().filter(|followed| followed.sub.needs_repair() && !followed.denied).count()
     }
 
+    /// Whether each open repair will be asked for again without anything else happening (I3). Holds while the
+    /// stream is open.
+    pub fn repairs_are_scheduled(&self) -> bool {
+        self.cells.iter().all(|followed| {
+            !followed.sub.needs_repair() || followed.denied || followed.repair_at < Time::NEVER
+        })
+    }
+
     pub(super) fn find(&self, cell: Cell) -> Option<usize> {
         self.cells.binary_search_by_key(&cell, |followed| followed.cell).ok()
     }

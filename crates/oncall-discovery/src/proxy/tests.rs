@@ -1,0 +1,8 @@
+//! Tests of the distribution tier and the proxies together: a small world on virtual time with real components.
+
+mod source;
+mod world;
+
+mod faults;
+mod pieces;
+mod requests;
