@@ -9,10 +9,12 @@
 //! an [`types::Out`]. It can be cloned at any moment, and the same inputs give the same outputs to the bit.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
+pub mod auth;
 pub mod catalog;
 pub mod dials;
 pub mod distrib;
 pub mod lease;
 pub mod mutants;
 pub mod proxy;
+pub mod registration;
 pub mod types;
