@@ -4,3 +4,6 @@ pub mod ledger;
 pub mod noise;
 pub mod oracle;
 pub mod queue;
+pub mod schedule;
+pub mod topology;
+pub mod world;

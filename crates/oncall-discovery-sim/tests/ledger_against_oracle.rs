@@ -43,7 +43,20 @@ fn row(outcome: &Outcome) -> Vec<(&'static str, f64)> {
 
 /// Mean differences over many trajectories and runs, in standard errors.
 fn z_scores(shape: Shape, calls: Calls, trajectories: u64, runs: u64) -> Vec<(&'static str, f64)> {
-    let mut sums: Vec<(&'static str, f64, f64)> = Vec::new();
+    differences(shape, calls, trajectories, runs)
+        .into_iter()
+        .map(|(name, z, _)| (name, z))
+        .collect()
+}
+
+/// The same, with the difference relative to the sampled mean.
+fn differences(
+    shape: Shape,
+    calls: Calls,
+    trajectories: u64,
+    runs: u64,
+) -> Vec<(&'static str, f64, f64)> {
+    let mut sums: Vec<(&'static str, f64, f64, f64)> = Vec::new();
     for seed in 0..trajectories {
         let script = Script::draw(shape, noise(seed, 0));
         let (mut drawn, mut counted): (Vec<Moments>, Vec<Moments>) = Default::default();
@@ -59,17 +72,18 @@ fn z_scores(shape: Shape, calls: Calls, trajectories: u64, runs: u64) -> Vec<(&'
                 counted[i].add(expected[i].1);
             }
         }
-        sums.resize(names.len(), ("", 0.0, 0.0));
+        sums.resize(names.len(), ("", 0.0, 0.0, 0.0));
         for (i, name) in names.into_iter().enumerate() {
             sums[i].0 = name;
             sums[i].1 += drawn[i].mean() - counted[i].mean();
             sums[i].2 += drawn[i].error2() + counted[i].error2();
+            sums[i].3 += drawn[i].mean();
         }
     }
     sums.into_iter()
-        .map(|(name, difference, error2)| {
+        .map(|(name, difference, error2, mean)| {
             let z = if error2 > 0.0 { difference / error2.sqrt() } else { difference * 1e9 };
-            (name, z)
+            (name, z, difference / mean.max(1e-9))
         })
         .collect()
 }
@@ -98,13 +112,13 @@ fn stale_requests_failures_and_retries() {
     // A proxy that reconnects to an old set is not in the tail of the ledger (D1).
     agree("one retry", SHAPE, NEVER_EJECT, &["last"]);
     agree("all connected", Shape { offline: 0.0, ..SHAPE }, NEVER_EJECT, &[]);
-    agree("two retries", SHAPE, Calls { retries: 2, ..NEVER_EJECT }, &[]);
-    agree("no retry", SHAPE, Calls { retries: 0, ..NEVER_EJECT }, &[]);
+    agree("two retries", SHAPE, Calls { retries: 2, ..NEVER_EJECT }, &["last"]);
+    agree("no retry", SHAPE, Calls { retries: 0, ..NEVER_EJECT }, &["last"]);
 }
 
 #[test]
 fn cells_so_small_that_nothing_is_left() {
-    let shape = Shape { endpoints: 3, crash: 0.6, ..SHAPE };
+    let shape = Shape { endpoints: 3, crash: 0.6, offline: 0.0, ..SHAPE };
     agree("three endpoints", shape, NEVER_EJECT, &[]);
     agree("three, two retries", shape, Calls { retries: 2, ..NEVER_EJECT }, &[]);
 }
@@ -115,4 +129,17 @@ fn ejections() {
     let shape = Shape { publications: 6, gap_s: 8.0, crash: 0.8, offline: 0.0, ..SHAPE };
     agree("ejection", shape, calls, &[]);
     agree("ejection, no retry", shape, Calls { retries: 0, eject_after: 1, ..calls }, &[]);
+}
+
+/// Sharper by ten times the work. One figure stays off: with several failing endpoints in so small a
+/// view, requests that fail twice are 4 % more than expected, since two ejections that share failures
+/// are drawn as if they did not.
+#[test]
+#[ignore = "minutes"]
+fn many_more() {
+    let ejecting = Calls { eject_share: 0.5, ..NEVER_EJECT };
+    let slow = Shape { publications: 6, gap_s: 8.0, crash: 0.8, offline: 0.0, ..SHAPE };
+    eprintln!("{:.4?}", differences(SHAPE, NEVER_EJECT, 400, 40));
+    eprintln!("{:.4?}", differences(Shape { offline: 0.0, ..SHAPE }, NEVER_EJECT, 400, 40));
+    eprintln!("{:.4?}", differences(slow, ejecting, 400, 40));
 }

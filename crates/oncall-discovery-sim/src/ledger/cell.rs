@@ -18,6 +18,8 @@ pub(crate) struct Epoch {
     pub(crate) offline: [u64; CALLERS],
     /// All subscriptions here.
     pub(crate) subs: u32,
+    /// Deliveries under way that lead here.
+    pub(crate) expected: u32,
     /// Expected outcome of one request by caller; absent while nothing is bad here.
     pub(crate) bad: Option<Box<[Outcome; CALLERS]>>,
 }
@@ -96,10 +98,13 @@ impl CellLedger {
         self.tails.len()
     }
 
+    /// Place of an epoch that somebody holds or a delivery leads to.
     #[inline]
     pub(crate) fn at(&self, seq: u32) -> usize {
         // Live epochs are few, and most look-ups ask for the newest.
-        self.epochs.iter().rposition(|epoch| epoch.seq == seq).unwrap_or(0)
+        let found = self.epochs.iter().rposition(|epoch| epoch.seq == seq);
+        debug_assert!(found.is_some(), "epoch {seq} is not live");
+        found.unwrap_or(0)
     }
 
     /// Counts up to `now`.
@@ -125,14 +130,14 @@ impl CellLedger {
         self.rate = rate;
     }
 
-    /// Removes epochs that nobody holds, except the head.
+    /// Removes epochs that nobody holds and no delivery leads to, except the head.
     pub(crate) fn prune(&mut self) {
         if self.epochs.len() < 2 {
             return;
         }
         let head = self.head();
         let before = self.epochs.len();
-        self.epochs.retain(|epoch| epoch.subs > 0 || epoch.seq == head);
+        self.epochs.retain(|epoch| epoch.subs + epoch.expected > 0 || epoch.seq == head);
         if self.epochs.len() != before && self.epochs.len() == 1 {
             self.sum_rates();
         }
@@ -163,7 +168,7 @@ impl CellLedger {
 
 impl Epoch {
     pub(crate) fn new(seq: u32, members: Members) -> Self {
-        Self { seq, members, mass: [0; 4], offline: [0; 4], subs: 0, bad: None }
+        Self { seq, members, mass: [0; 4], offline: [0; 4], subs: 0, expected: 0, bad: None }
     }
 
     /// Works out the outcomes again after the members changed.

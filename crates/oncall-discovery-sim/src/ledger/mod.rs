@@ -203,6 +203,25 @@ impl Ledger {
         seq
     }
 
+    /// Tells that `count` deliveries of an epoch are under way, so that it is kept for them.
+    #[inline]
+    pub fn expect(&mut self, cell: usize, seq: u32, count: u32) {
+        let ledger = &mut self.cells[cell];
+        let at = ledger.at(seq);
+        ledger.epochs[at].expected += count;
+    }
+
+    /// One of them will not arrive.
+    #[inline]
+    pub fn cancel(&mut self, cell: usize, seq: u32) {
+        let ledger = &mut self.cells[cell];
+        let at = ledger.at(seq);
+        ledger.epochs[at].expected -= 1;
+        if ledger.epochs[at].expected == 0 {
+            ledger.prune();
+        }
+    }
+
     /// Starts a tail for the healthy endpoints that leave, and one for each failing one.
     fn open_tails(&mut self, now: Micros, cell: usize, seq: u32, removed: &[(u32, Option<Clock>)]) {
         let mut tails: Vec<Tail> = Vec::new();
@@ -215,6 +234,7 @@ impl Ledger {
                 None => tails.push(Tail {
                     before: seq,
                     instance: name,
+                    failing,
                     waiting: self.cells[cell].online,
                     clocks: vec![clock],
                     ..Tail::default()
@@ -291,14 +311,17 @@ impl Ledger {
         });
     }
 
-    /// A subscription moves to an epoch: a delta or a snapshot was applied. An offline one comes online.
+    /// A subscription moves to an epoch: an expected delta or snapshot was applied. An offline one comes
+    /// online.
     pub fn apply(&mut self, now: Micros, cell: usize, sub: usize, seq: u32) {
         let row = self.subs[sub];
         if row.seq == seq {
+            self.cancel(cell, seq);
             return self.set_online(now, cell, sub, true);
         }
         let ledger = &mut self.cells[cell];
         let (from, to) = (ledger.at(row.seq), ledger.at(seq));
+        ledger.epochs[to].expected -= 1;
         let apart = row.private != u32::MAX;
         if !ledger.tails.is_empty() {
             self.lift_tails(cell, sub, -1.0);
@@ -439,8 +462,27 @@ impl Ledger {
         }
         self.after_marks(now, cell);
         if !self.cells[cell].tails.is_empty() {
+            self.part_tails(cell, instance, failing);
             self.weigh_tails(now, cell);
         }
+    }
+
+    /// An endpoint that starts or stops to fail gets attempts at another rate than its neighbours in
+    /// the tail: from now on it has one of its own.
+    fn part_tails(&mut self, cell: usize, instance: u32, failing: bool) {
+        let mut parted = Vec::new();
+        for tail in &mut self.cells[cell].tails {
+            if tail.instance == Some(instance) {
+                tail.failing = failing;
+            } else if let Some(at) = tail.clocks.iter().position(|clock| clock.instance == instance)
+            {
+                let clocks = vec![tail.clocks.swap_remove(at)];
+                parted.push(Tail { instance: Some(instance), failing, clocks, ..tail.clone() });
+            }
+        }
+        let tails = &mut self.cells[cell].tails;
+        tails.retain(|tail| !tail.clocks.is_empty());
+        tails.extend(parted);
     }
 
     /// The catalog no longer holds an endpoint READY, or does so again.
@@ -497,7 +539,7 @@ impl Ledger {
 /// Adds a rate to each zone's endpoints of a tail.
 fn lift(tail: &mut Tail, (view, outcome): (&Members, &Outcome), caller: u8, rate: f64) {
     for zone in 0..ZONES {
-        let failing = tail.instance.is_some();
+        let failing = tail.failing;
         tail.rate[zone] += rate * view.attempts_at(caller, zone as u8, failing, outcome);
     }
 }

@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub struct Clock {
     /// Whose; the driver's name for it.
     pub key: u32,
+    /// The endpoint.
+    pub instance: u32,
     /// When it started.
     pub start: Micros,
     /// Zone of the endpoint.
@@ -26,8 +28,11 @@ pub struct Clock {
 pub struct Tail {
     /// Epochs before this one hold the endpoints.
     pub before: u32,
-    /// A single endpoint, which some proxies may have ejected; without it, several healthy ones.
+    /// A single endpoint that fails or failed, and that some proxies may have ejected; without it,
+    /// endpoints that serve.
     pub instance: Option<u32>,
+    /// Whether that endpoint fails.
+    pub failing: bool,
     /// Connected subscriptions that still hold it.
     pub waiting: u32,
     /// Requests a second at one endpoint, now.
@@ -127,7 +132,7 @@ mod tests {
                 (11 * S, [1.0, 0.0, 0.0]),
                 (12 * S, [0.0, 0.0, 0.0]),
             ],
-            clocks: vec![Clock { key: 0, start: 9 * S, zone: 0 }],
+            clocks: vec![Clock { key: 0, instance: 0, start: 9 * S, zone: 0 }],
             ..Tail::default()
         }
     }

@@ -75,26 +75,33 @@ impl Script {
             .collect();
         let mut queue = Queue::new();
         let first: Vec<u32> = (0..shape.endpoints).collect();
-        let mut drawn = Drawn { noise, set: Vec::new(), sets: vec![vec![]], next: shape.endpoints };
+        let mut drawn = Drawn {
+            noise,
+            born: Vec::new(),
+            set: Vec::new(),
+            sets: vec![vec![]],
+            next: shape.endpoints,
+        };
         drawn.publish(&mut queue, &shape, 0, first, Vec::new());
         let (mut now, mut last_published) = (S, 0);
         for step in 0..u64::from(shape.publications) {
             now += (noise.exponential(Draw::Topology, 4, step) * shape.gap_s * S as f64) as Micros;
-            let pick = |k: u64, set: &[u32]| {
-                set.get(noise.below(Draw::Topology, 5 + k, step, set.len() as u64) as usize)
-                    .copied()
+            let pick = |k: u64, drawn: &Drawn| {
+                let at = noise.below(Draw::Topology, 5 + k, step, drawn.set.len() as u64);
+                let endpoint = drawn.set.get(at as usize).copied();
+                endpoint.filter(|&endpoint| drawn.born[endpoint as usize] < now)
             };
             if u(20, step) < shape.crash
-                && let Some(endpoint) = pick(1, &drawn.set)
+                && let Some(endpoint) = pick(1, &drawn)
             {
                 queue.push(now, Op::Failing(endpoint, true));
                 if u(21, step) < 0.4 {
                     queue.push(now + (u(22, step) * 40e6) as Micros, Op::Failing(endpoint, false));
                 }
             }
-            let mut removed: Vec<u32> = pick(2, &drawn.set).into_iter().collect();
+            let mut removed: Vec<u32> = pick(2, &drawn).into_iter().collect();
             if u(23, step) < 0.5 {
-                removed.extend(pick(3, &drawn.set).filter(|e| !removed.contains(e)));
+                removed.extend(pick(3, &drawn).filter(|e| !removed.contains(e)));
             }
             for &endpoint in &removed {
                 queue.push(now, Op::Withdraw(endpoint));
@@ -173,10 +180,13 @@ impl Script {
                 let clock = |&endpoint: &u32| {
                     let zone = self.zones[endpoint as usize];
                     let start = clocks[endpoint as usize].unwrap_or(now);
-                    (endpoint, Some(Clock { key: endpoint, start, zone }))
+                    (endpoint, Some(Clock { key: endpoint, instance: endpoint, start, zone }))
                 };
                 let removed: Vec<_> = removed.iter().map(clock).collect();
-                ledger.publish(now, 0, added, &removed);
+                let seq = ledger.publish(now, 0, added, &removed);
+                let leads =
+                    |(_, op): &&(Micros, Op)| matches!(op, Op::Apply { seq: s, .. } if *s == seq);
+                ledger.expect(0, seq, self.ops.iter().filter(leads).count() as u32);
             }
             Op::Withdraw(endpoint) => {
                 clocks[*endpoint as usize] = Some(now);
@@ -192,6 +202,8 @@ impl Script {
 
 struct Drawn {
     noise: Noise,
+    /// When each endpoint was published.
+    born: Vec<Micros>,
     set: Vec<u32>,
     sets: Vec<Vec<u32>>,
     next: u32,
@@ -208,6 +220,7 @@ impl Drawn {
     ) {
         self.set.retain(|endpoint| !removed.contains(endpoint));
         self.set.extend(&added);
+        self.born.resize(self.born.len() + added.len(), now);
         let seq = self.sets.len() as u32;
         self.sets.push(self.set.clone());
         queue.push(now, Op::Publish { added, removed });
