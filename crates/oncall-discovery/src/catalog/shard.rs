@@ -258,6 +258,11 @@ impl CatalogShard {
         self.cells.iter().map(|cell| CellView { shard: self, cell })
     }
 
+    /// Number of a cell within its shard; a number that no cell has, if the shard does not keep it.
+    pub(crate) fn place_of(&self, cell: Cell) -> usize {
+        self.cell_at(cell).unwrap_or(self.cells.len())
+    }
+
     pub(super) fn cell_at(&self, cell: Cell) -> Option<usize> {
         let at = *self.cell_of.get(cell.service.index())?;
         (cell.region == self.region && at != ELSEWHERE).then_some(usize::from(at))

@@ -32,12 +32,9 @@ pub fn may_move(source: Source, reason: Reason, instance: InstanceId, node: Node
         Source::Controller => {
             matches!(reason, R::Started | R::Withdrawn | R::Exited | R::DrainOver | R::Cleared)
         }
+        // What an agent says of readiness goes to the health decider, so that the capacity guard sees it.
         Source::Agent(own) => {
-            let asks = matches!(
-                reason,
-                R::Started | R::Withdrawn | R::ReadinessReported | R::Exited | R::DrainOver
-            );
-            own == node && asks
+            own == node && matches!(reason, R::Withdrawn | R::Exited | R::DrainOver)
         }
         Source::Workload(own) => own == instance && matches!(reason, R::Withdrawn | R::Exited),
         Source::Health => matches!(
