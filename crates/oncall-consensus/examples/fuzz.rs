@@ -69,16 +69,12 @@ fn main() -> ExitCode {
         println!("{plan:#?}");
         let report = run(&plan);
         println!("digests: {:016x?}", report.trail);
-        return match report.violation {
-            Some(violation) => {
-                println!("{violation}");
-                ExitCode::FAILURE
-            }
-            None => {
-                println!("nothing found, {} entries committed", report.committed);
-                ExitCode::SUCCESS
-            }
-        };
+        if let Some(violation) = report.violation {
+            println!("{violation}");
+            return ExitCode::FAILURE;
+        }
+        println!("nothing found, {} entries committed", report.committed);
+        return ExitCode::SUCCESS;
     }
     let start = Instant::now();
     let report = fuzz(first, schedules, |done| {

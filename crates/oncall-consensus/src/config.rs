@@ -166,12 +166,13 @@ impl Config {
 mod tests {
     use super::*;
 
+    type Spoil = fn(&mut Config);
+
     #[test]
     fn every_field_is_checked() {
         let good = Config::new(1, 3, 7);
         assert_eq!(good.check(), Ok(()));
         assert_eq!(Config::new(4, 5, 7).check(), Ok(()));
-        type Spoil = fn(&mut Config);
         let bad: [(&str, Spoil); 10] = [
             ("replicas", |c| c.replicas = 4),
             ("id", |c| c.id = 3),

@@ -7,7 +7,7 @@ use crate::log::Log;
 use crate::types::{Index, NodeId, REPLICAS_MAX, Term};
 
 /// The caller's state machine up to an index.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Snapshot<S> {
     /// The last entry that is part of it.
     pub index: Index,

@@ -32,7 +32,7 @@ impl<C: Clone, S: Clone> Replica<C, S> {
     }
 
     /// The election itself: a new term, and its own vote.
-    fn run_for_leader(&mut self, out: &mut Output<C, S>) {
+    pub(crate) fn run_for_leader(&mut self, out: &mut Output<C, S>) {
         self.durable.term += 1;
         self.durable.voted_for = Some(self.config.id);
         out.dirty.vote = true;

@@ -211,8 +211,10 @@ impl<C: Clone, S: Clone> Replica<C, S> {
 
     fn send_heartbeat_from_zero(&mut self, to: NodeId, out: &mut Output<C, S>) {
         let sent_at = self.now;
+        let trusting = self.config.mutated(Mutation::CommitBeyondMatch);
+        let commit = if trusting { self.commit } else { 0 };
         let body =
-            Body::Append { prev_index: 0, prev_term: 0, entries: Vec::new(), commit: 0, sent_at };
+            Body::Append { prev_index: 0, prev_term: 0, entries: Vec::new(), commit, sent_at };
         self.send(to, body, out);
     }
 

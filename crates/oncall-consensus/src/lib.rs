@@ -56,26 +56,31 @@
 mod config;
 mod durable;
 mod election;
+mod error;
 mod follow;
 pub mod harness;
 mod lead;
 mod log;
 mod message;
+#[cfg(test)]
+mod models;
 mod mutation;
 mod output;
 mod peer;
+mod query;
 mod read;
 mod replica;
 mod types;
 
 pub use config::{Config, ConfigError};
 pub use durable::{Dirty, Durable, DurableError, Snapshot};
+pub use error::{CompactError, MessageError, RestartError};
 pub use log::Log;
 pub use message::{Body, Message, MessageKind};
 pub use mutation::Mutation;
 pub use output::{Leadership, Output, StepDown};
 pub use read::{ReadState, ReadTicket};
-pub use replica::{CompactError, MessageError, Replica, RestartError};
+pub use replica::Replica;
 pub use types::{
     Entry, Fence, Index, NodeId, Outcome, Payload, Proposal, REPLICAS_MAX, Refusal, Role, Term,
     Time,

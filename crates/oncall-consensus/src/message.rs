@@ -6,7 +6,7 @@ use crate::durable::Snapshot;
 use crate::types::{Entry, Index, NodeId, Term, Time};
 
 /// A message between two replicas of one group. May be lost, doubled, delayed and overtaken.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Message<C, S> {
     /// Sender.
     pub from: NodeId,
@@ -19,7 +19,7 @@ pub struct Message<C, S> {
 }
 
 /// What a message says.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Body<C, S> {
     /// Would you vote for me in the term after mine?
     PreVote {

@@ -45,11 +45,13 @@ pub enum Mutation {
     LeaseFromArrival,
     /// Fenced proposals are taken before the barrier of the term is committed.
     FenceIgnored,
+    /// A candidate counts votes of an earlier term.
+    StaleVoteCounted,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 18] = [
+    pub const ALL: [Mutation; 19] = [
         Mutation::VoteWithoutLogCheck,
         Mutation::VoteNotPersisted,
         Mutation::TermNotPersisted,
@@ -68,5 +70,6 @@ impl Mutation {
         Mutation::RestartForgetsLease,
         Mutation::LeaseFromArrival,
         Mutation::FenceIgnored,
+        Mutation::StaleVoteCounted,
     ];
 }

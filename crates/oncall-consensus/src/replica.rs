@@ -1,15 +1,15 @@
 //! One member of a group: its state, its construction, and what can be asked of it.
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::config::{Config, ConfigError};
-use crate::durable::{Durable, DurableError, Snapshot};
+use crate::durable::{Durable, Snapshot};
+use crate::error::{CompactError, MessageError, RestartError};
 use crate::message::{Body, Message};
 use crate::mutation::Mutation;
 use crate::output::{Leadership, Output, StepDown};
 use crate::peer::Peer;
-use crate::types::{Entry, Index, NodeId, Outcome, Proposal, REPLICAS_MAX, Role, Term, Time};
+use crate::types::{Entry, Index, NodeId, REPLICAS_MAX, Role, Term, Time};
 
 /// One member of a group, generic over the command `C` and the snapshot `S` of the state machine.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,77 +34,6 @@ pub struct Replica<C, S> {
     /// Place of the barrier of the term that this replica leads; 0 otherwise.
     pub(crate) barrier_index: Index,
     pub(crate) peers: [Peer; REPLICAS_MAX],
-}
-
-/// A message that cannot have come from a member of the group. The replica has not changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum MessageError {
-    /// Wrong receiver.
-    #[error("to is {to}, expected {id}")]
-    To {
-        /// Receiver that the message names.
-        to: NodeId,
-        /// This replica.
-        id: NodeId,
-    },
-    /// Not another member of the group.
-    #[error("from is {from}, expected another replica below {replicas}")]
-    From {
-        /// Sender that the message names.
-        from: NodeId,
-        /// Size of the group.
-        replicas: u8,
-    },
-    /// Entries with gaps, or with terms that fall or exceed the sender's.
-    #[error("the entries after index {prev_index} have a gap, or terms out of order")]
-    Entries {
-        /// Place before the entries.
-        prev_index: Index,
-    },
-    /// A snapshot of nothing, or of a term that its sender cannot know.
-    #[error(
-        "the snapshot ends at index {index} in term {entry_term}, the sender is in term {term}"
-    )]
-    Snapshot {
-        /// Index of the snapshot.
-        index: Index,
-        /// Term of the snapshot's last entry.
-        entry_term: Term,
-        /// Term of the sender.
-        term: Term,
-    },
-}
-
-/// A start that cannot work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum RestartError {
-    /// The settings.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The durable state.
-    #[error(transparent)]
-    Durable(#[from] DurableError),
-}
-
-/// A compaction that would lose entries. The replica has not changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum CompactError {
-    /// Only committed entries may go into a snapshot.
-    #[error("index is {index}, expected at most the commit index {commit}")]
-    NotCommitted {
-        /// Index asked for.
-        index: Index,
-        /// Commit index.
-        commit: Index,
-    },
-    /// There is a newer snapshot already, or the index is 0.
-    #[error("index is {index}, expected above the index {snapshot_index} of the last snapshot")]
-    NotNewer {
-        /// Index asked for.
-        index: Index,
-        /// Index of the snapshot at hand.
-        snapshot_index: Index,
-    },
 }
 
 impl<C: Clone, S: Clone> Replica<C, S> {
@@ -229,11 +158,16 @@ impl<C: Clone, S: Clone> Replica<C, S> {
         Ok(())
     }
 
-    /// A leader of an earlier term is never followed, except by a fault put in on purpose.
+    /// Nothing of an earlier term counts, except by a fault put in on purpose.
     fn takes_stale(&self, body: &Body<C, S>) -> bool {
-        self.config.mutated(Mutation::StaleLeaderAccepted)
-            && self.role == Role::Follower
-            && matches!(body, Body::Append { .. } | Body::Commit { .. })
+        let fault = match body {
+            Body::Append { .. } | Body::Commit { .. } if self.role == Role::Follower => {
+                Mutation::StaleLeaderAccepted
+            }
+            Body::VoteReply { .. } => Mutation::StaleVoteCounted,
+            _ => return false,
+        };
+        self.config.mutated(fault)
     }
 
     fn check_message(&self, message: &Message<C, S>) -> Result<(), MessageError> {
@@ -245,17 +179,16 @@ impl<C: Clone, S: Clone> Replica<C, S> {
         if from >= replicas || from == id {
             return Err(MessageError::From { from, replicas });
         }
+        let binding = matches!(
+            body,
+            Body::Append { .. } | Body::Install { .. } | Body::Commit { .. } | Body::Vote { .. }
+        );
+        if binding && term == 0 {
+            return Err(MessageError::Term);
+        }
         match body {
             &Body::Append { prev_index, prev_term, ref entries, .. } => {
-                let mut last = (prev_index, prev_term);
-                let fit = entries.iter().all(|entry| {
-                    let fits = entry.index == last.0 + 1 && entry.term >= last.1;
-                    last = (entry.index, entry.term);
-                    fits
-                });
-                if !fit || last.1 > term {
-                    return Err(MessageError::Entries { prev_index });
-                }
+                self.check_entries((prev_index, prev_term), entries, term)?;
             }
             Body::Install { snapshot, .. } if snapshot.index == 0 || snapshot.term > term => {
                 let (index, entry_term) = (snapshot.index, snapshot.term);
@@ -264,6 +197,34 @@ impl<C: Clone, S: Clone> Replica<C, S> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn check_entries(
+        &self,
+        (prev_index, prev_term): (Index, Term),
+        entries: &[Entry<C>],
+        term: Term,
+    ) -> Result<(), MessageError> {
+        let mut last = (prev_index, prev_term);
+        let fit = entries.iter().all(|entry| {
+            let fits = entry.index == last.0 + 1 && entry.term >= last.1.max(1);
+            last = (entry.index, entry.term);
+            fits
+        });
+        if !fit || last.1 > term {
+            return Err(MessageError::Entries { prev_index });
+        }
+        // A leader whose term is over may know less than this replica; its entries are not taken anyway.
+        if term < self.durable.term {
+            return Ok(());
+        }
+        let at = self.commit.checked_sub(prev_index + 1).and_then(|n| entries.get(n as usize));
+        match (at.map(|entry| entry.term), self.durable.log.term_at(self.commit)) {
+            (Some(entry_term), Some(term)) if entry_term != term => {
+                Err(MessageError::Committed { index: self.commit, entry_term, term })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Replaces the entries up to `index` by a snapshot of the state machine at that index, and keeps
@@ -357,110 +318,5 @@ impl<C: Clone, S: Clone> Replica<C, S> {
 
     pub(crate) fn send(&self, to: NodeId, body: Body<C, S>, out: &mut Output<C, S>) {
         out.messages.push(Message { from: self.config.id, to, term: self.durable.term, body });
-    }
-}
-
-impl<C, S> Replica<C, S> {
-    /// The settings.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// What must survive a crash; see [`Output::dirty`].
-    pub fn durable(&self) -> &Durable<C, S> {
-        &self.durable
-    }
-
-    /// Takes the durable state out, as a crash does when the disk has everything.
-    pub fn into_durable(self) -> Durable<C, S> {
-        self.durable
-    }
-
-    /// When [`tick`](Self::tick) has something to do next.
-    #[inline]
-    pub fn deadline(&self) -> Time {
-        self.deadline
-    }
-
-    /// This replica's number.
-    pub fn id(&self) -> NodeId {
-        self.config.id
-    }
-
-    /// What it is at the moment.
-    pub fn role(&self) -> Role {
-        self.role
-    }
-
-    /// Whether it leads its term (and perhaps no longer knows better: see [`Refusal::NoQuorum`](crate::Refusal)).
-    #[inline]
-    pub fn is_leader(&self) -> bool {
-        self.role == Role::Leader
-    }
-
-    /// The newest term it knows.
-    #[inline]
-    pub fn term(&self) -> Term {
-        self.durable.term
-    }
-
-    /// The leader of that term, if known.
-    pub fn leader(&self) -> Option<NodeId> {
-        self.leader
-    }
-
-    /// The last committed place that it knows.
-    #[inline]
-    pub fn commit_index(&self) -> Index {
-        self.commit
-    }
-
-    /// The last place of its log.
-    pub fn last_index(&self) -> Index {
-        self.durable.log.last_index()
-    }
-
-    /// The newest snapshot.
-    pub fn snapshot(&self) -> Option<&Snapshot<S>> {
-        self.durable.snapshot.as_ref()
-    }
-
-    /// The entries from `first` to `last`, both included, as far as the log has them.
-    pub fn entries(&self, first: Index, last: Index) -> impl Iterator<Item = &Entry<C>> {
-        self.durable.log.range(first, last)
-    }
-
-    /// The term whose barrier this leader has committed: fenced proposals of this term are taken.
-    #[inline]
-    pub fn barrier_committed(&self) -> Option<Term> {
-        let passed = self.is_leader() && self.commit >= self.barrier_index;
-        passed.then_some(self.durable.term)
-    }
-
-    /// A leader's view of a follower: the last place known to agree with its log, durably. `None` on
-    /// a replica that does not lead, or for a number that is not another member's.
-    pub fn matched_index(&self, peer: NodeId) -> Option<Index> {
-        let known = self.is_leader() && peer < self.config.replicas && peer != self.config.id;
-        known.then(|| self.peers[usize::from(peer)].matched)
-    }
-
-    /// What is known here about a proposal; any replica may be asked.
-    pub fn outcome(&self, proposal: Proposal) -> Outcome {
-        let log = &self.durable.log;
-        if proposal.index <= self.commit {
-            return match log.term_at(proposal.index) {
-                Some(term) if term == proposal.term => Outcome::Accepted,
-                Some(_) => Outcome::Superseded,
-                None => Outcome::Unknown,
-            };
-        }
-        if self.is_leader() && proposal.term == self.durable.term {
-            return Outcome::Pending;
-        }
-        // Terms never fall along the log: after a commit of a later term its place cannot be taken.
-        match log.term_at(self.commit) {
-            Some(term) if term > proposal.term => Outcome::Superseded,
-            _ => Outcome::Unknown,
-        }
     }
 }

@@ -21,7 +21,7 @@ pub type Time = u64;
 pub const REPLICAS_MAX: usize = 5;
 
 /// What an entry holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Payload<C> {
     /// The first entry of every term, put there by its leader: once it is committed, the leader knows
     /// every entry that was committed before its term. Changes nothing in the state machine.
@@ -31,7 +31,7 @@ pub enum Payload<C> {
 }
 
 /// One place of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Entry<C> {
     /// Term of the leader that made the entry.
     pub term: Term,

@@ -45,17 +45,20 @@ impl Disk {
         self.writes.push_back(Write { due, dirty, image, letters });
     }
 
-    /// The messages of the next write that is durable by now.
-    pub(crate) fn done(&mut self, now: Time) -> Option<Vec<Letter>> {
+    /// The messages of the next write that is durable by now; an error if what was named as changed is
+    /// not all that changed.
+    pub(crate) fn done(&mut self, now: Time) -> Option<Result<Vec<Letter>, String>> {
         if self.writes.front()?.due > now {
             return None;
         }
         let write = self.writes.pop_front()?;
         if let Some(image) = &write.image {
             self.state.write(image, write.dirty);
-            assert!(self.state == *image, "`dirty` named everything that changed");
+            if self.state != *image {
+                return Some(Err(format!("{:?} is not all that changed", write.dirty)));
+            }
         }
-        Some(write.letters)
+        Some(Ok(write.letters))
     }
 
     /// The process is gone. Some of the writes may have reached the disk, in order; no message leaves.

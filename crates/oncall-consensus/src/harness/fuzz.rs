@@ -57,7 +57,9 @@ pub fn fuzz(first: u64, schedules: u64, mut progress: impl FnMut(u64)) -> FuzzRe
         report.goals.merge(&goals);
         report.committed += committed as u64;
         report.inputs += inputs;
-        trail.iter().for_each(|&mark| digest.word(mark));
+        for mark in trail {
+            digest.word(mark);
+        }
         progress(report.schedules);
         if let Some(violation) = violation {
             report.failure = Some(make_small(&plan, violation));

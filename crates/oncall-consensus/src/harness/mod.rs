@@ -10,6 +10,8 @@
 //! moves as little of the rest as possible.
 
 mod disk;
+mod draw;
+mod faults;
 mod fuzz;
 mod goals;
 mod network;
@@ -18,6 +20,7 @@ mod plan;
 mod settle;
 mod shrink;
 mod trail;
+mod watch;
 mod workload;
 mod world;
 

@@ -60,11 +60,13 @@ impl Network {
         let count = &mut self.counts[from][to];
         *count += 1;
         let key = self.key.of((from * REPLICAS_MAX + to) as u64).of(*count);
+        let late_permille =
+            if plan.late_kind == Some(letter.kind()) { 400 } else { plan.straggler_permille };
         let trouble = |part: u64, permille: u64| !self.calm && key.of(part).chance(permille);
         let fate = Fate {
             lost: now < self.dead_until[from][to] || trouble(1, plan.loss_permille),
             doubled: trouble(2, plan.duplicate_permille),
-            late: trouble(3, plan.straggler_permille),
+            late: trouble(3, late_permille),
         };
         if fate.lost {
             return fate;

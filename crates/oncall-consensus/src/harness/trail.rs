@@ -17,7 +17,7 @@ impl Key {
 
     /// A number in `0..n`; 0 if `n` is 0.
     pub(crate) fn below(self, n: u64) -> u64 {
-        if n == 0 { 0 } else { (u128::from(self.of(0x6e).0) * u128::from(n) >> 64) as u64 }
+        if n == 0 { 0 } else { ((u128::from(self.of(0x6e).0) * u128::from(n)) >> 64) as u64 }
     }
 
     /// A number from `low` to `high`, both included.

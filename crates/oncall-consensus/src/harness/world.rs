@@ -5,17 +5,18 @@ use serde::{Deserialize, Serialize};
 use super::disk::Disk;
 use super::goals::{Goal, Goals};
 use super::network::Network;
-use super::oracle::{Oracle, Violation, ViolationKind, applied};
-use super::plan::{Action, Plan, Who};
-use super::trail::{Key, Trail};
+use super::oracle::{Oracle, Violation, ViolationKind};
+use super::plan::{Event, Plan};
+use super::trail::Trail;
+use super::watch::Before;
 use super::workload::Workload;
 use crate::config::Config;
 use crate::durable::Durable;
 use crate::message::{Body, Message, MessageKind};
 use crate::mutation::Mutation;
-use crate::output::{Output, StepDown};
+use crate::output::Output;
 use crate::replica::Replica;
-use crate::types::{Index, NodeId, Term, Time};
+use crate::types::{Index, NodeId, Time};
 
 /// Commands are numbers that are used once.
 pub type Command = u32;
@@ -73,10 +74,11 @@ pub(crate) struct World<'a> {
     pub(crate) workload: Workload,
     pub(crate) goals: Goals,
     pub(crate) violation: Option<Violation>,
-    trail: Trail,
+    pub(crate) trail: Trail,
     out: Output<Command, Chain>,
-    inputs: u64,
-    last_leader: Option<NodeId>,
+    pub(crate) inputs: u64,
+    pub(crate) last_leader: Option<NodeId>,
+    pub(crate) strikes: Vec<Event>,
 }
 
 /// Plays a plan.
@@ -88,15 +90,6 @@ pub fn run(plan: &Plan) -> Report {
 #[cfg(any(test, feature = "mutation"))]
 pub fn run_with(plan: &Plan, mutation: Mutation) -> Report {
     World { mutation: Some(mutation), ..World::new(plan) }.play()
-}
-
-/// Who leads, before and after an input.
-#[derive(Clone, Copy)]
-struct Before {
-    term: Term,
-    commit: Index,
-    last_index: Index,
-    leads: bool,
 }
 
 impl<'a> World<'a> {
@@ -125,6 +118,7 @@ impl<'a> World<'a> {
             out: Output::new(),
             inputs: 0,
             last_leader: None,
+            strikes: Vec::new(),
         }
     }
 
@@ -136,6 +130,7 @@ impl<'a> World<'a> {
                 next += 1;
                 self.happen(event.action);
             }
+            self.strike();
             self.step();
         }
         if self.violation.is_none() {
@@ -151,7 +146,7 @@ impl<'a> World<'a> {
         }
     }
 
-    fn config(&self, id: NodeId) -> Config {
+    pub(crate) fn config(&self, id: NodeId) -> Config {
         let config = Config { id, ..self.plan.config };
         #[cfg(any(test, feature = "mutation"))]
         let config = Config { mutation: self.mutation, ..config };
@@ -166,7 +161,7 @@ impl<'a> World<'a> {
         &self.nodes[usize::from(id)]
     }
 
-    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[usize::from(id)]
     }
 
@@ -188,14 +183,6 @@ impl<'a> World<'a> {
         self.ids().filter(leads).max_by_key(|&id| self.awake(id).map(Replica::term))
     }
 
-    fn find(&self, who: Who) -> Option<NodeId> {
-        match who {
-            Who::Id(id) => Some(id),
-            Who::Leader => self.leader(),
-            Who::AfterLeader(n) => self.leader().map(|id| (id + n) % self.plan.config.replicas),
-        }
-    }
-
     pub(crate) fn broke(&mut self, kind: ViolationKind, text: String) {
         let at = self.now;
         self.violation.get_or_insert(Violation { at, kind, text });
@@ -207,75 +194,6 @@ impl<'a> World<'a> {
         }
     }
 
-    fn happen(&mut self, action: Action) {
-        let now = self.now;
-        match action {
-            Action::CutOneWay { from, to, ticks } => {
-                if let (Some(from), Some(to)) = (self.find(from), self.find(to)) {
-                    self.network.cut(from, to, now + ticks);
-                }
-            }
-            Action::Cut { a, b, ticks } => {
-                if let (Some(a), Some(b)) = (self.find(a), self.find(b)) {
-                    self.network.cut(a, b, now + ticks);
-                    self.network.cut(b, a, now + ticks);
-                }
-            }
-            Action::Isolate { who, ticks } => {
-                if let Some(id) = self.find(who) {
-                    self.split(1 << id, now + ticks);
-                }
-            }
-            Action::Split { side, ticks } => self.split(side, now + ticks),
-            Action::Crash { who, ticks } => {
-                if let Some(id) = self.find(who) {
-                    self.crash(id, now + ticks);
-                }
-            }
-            Action::CrashAll { ticks } => {
-                for id in self.ids() {
-                    self.crash(id, now + ticks);
-                }
-            }
-            Action::Pause { who, ticks } => {
-                if let Some(id) = self.find(who) {
-                    let node = self.node_mut(id);
-                    node.paused_until = node.paused_until.max(now + ticks);
-                }
-            }
-            Action::Burst { count } => self.burst(count),
-            Action::Campaign { who } => {
-                if let Some(id) = self.find(who).filter(|&id| self.awake(id).is_some()) {
-                    self.input(id, Replica::campaign);
-                }
-            }
-        }
-    }
-
-    /// Cuts all links between the replicas of a side and the others.
-    pub(crate) fn split(&mut self, side: u8, until: Time) {
-        for from in self.ids() {
-            for to in self.ids() {
-                if (side >> from & 1) != (side >> to & 1) {
-                    self.network.cut(from, to, until);
-                }
-            }
-        }
-    }
-
-    fn crash(&mut self, id: NodeId, until: Time) {
-        let key = Key(self.plan.seed).of(0x6469_736b).of(u64::from(id));
-        let node = self.node_mut(id);
-        if node.replica.take().is_some() {
-            let lost = node.disk.crash(key);
-            self.goals.add(Goal::WritesLost, lost as u64);
-        }
-        let node = self.node_mut(id);
-        node.up_at = node.up_at.max(until);
-        node.paused_until = 0;
-        self.check_durability();
-    }
-
     fn start(&mut self, id: NodeId) {
         let state = self.node(id).disk.state.clone();
         self.trail.add(&(self.now, id, &state));
@@ -284,21 +202,21 @@ impl<'a> World<'a> {
                 if self.now > 0 {
                     self.goals.hit(Goal::Restarts);
                 }
+                let unchanged = self.node(id).disk.state == *replica.durable();
+                let mutated = [Mutation::VoteNotPersisted, Mutation::TermNotPersisted]
+                    .into_iter()
+                    .any(|mutation| replica.config().mutated(mutation));
+                if !unchanged && !mutated {
+                    let text = format!("{id} restarts with another state than its disk has");
+                    self.broke(ViolationKind::Durability, text);
+                }
                 let machine = replica.snapshot().map_or(Chain::default(), |found| found.state);
                 let node = self.node_mut(id);
                 node.machine = machine;
+                node.disk.state = replica.durable().clone();
                 node.replica = Some(replica);
             }
             Err(error) => self.broke(ViolationKind::Malformed, format!("{id} restarts: {error}")),
-        }
-    }
-
-    /// Everything comes up, nothing is paused or cut any more.
-    pub(crate) fn heal(&mut self) {
-        self.network.heal();
-        for node in &mut self.nodes {
-            node.up_at = node.up_at.min(self.now);
-            node.paused_until = node.paused_until.min(self.now);
         }
     }
 
@@ -348,14 +266,17 @@ impl<'a> World<'a> {
     }
 
     /// Messages leave whose writes are durable by now.
-    fn sync(&mut self, id: NodeId) {
+    pub(crate) fn sync(&mut self, id: NodeId) {
         let now = self.now;
         while let Some(letters) = self.node_mut(id).disk.done(now) {
-            self.post(letters);
+            match letters {
+                Ok(letters) => self.post(letters),
+                Err(text) => return self.broke(ViolationKind::Durability, format!("{id}: {text}")),
+            }
         }
     }
 
-    fn post(&mut self, letters: Vec<Letter>) {
+    pub(crate) fn post(&mut self, letters: Vec<Letter>) {
         for letter in letters {
             let said = self.oracle.said(&letter);
             self.check(said);
@@ -386,130 +307,5 @@ impl<'a> World<'a> {
         self.absorb(id, before, &mut out);
         self.out = out;
         Some(result)
-    }
-
-    fn absorb(&mut self, id: NodeId, before: Before, out: &mut Output<Command, Chain>) {
-        let idle = out.messages.is_empty() && out.dirty.is_empty() && out.committed.is_none();
-        if idle && out.leadership.is_none() && out.stepped_down.is_none() {
-            return;
-        }
-        self.inputs += 1;
-        self.trail.add(&(self.now, id, out.dirty, out.committed, out.installed, out.leadership));
-        self.trail.add(&out.messages);
-        self.count(out);
-        self.check_log(id, before, out);
-        self.apply(id, out);
-        if out.elected.is_some() {
-            self.note_election(id);
-        }
-        let key = Key(self.plan.seed).of(0x7379_6e63).of(u64::from(id));
-        let letters: Vec<Letter> = out.messages.drain(..).collect();
-        let (now, delay_max) = (self.now, self.plan.sync_delay_max);
-        let early = self.config(id).mutated(Mutation::AckBeforePersist);
-        let node = &mut self.nodes[usize::from(id)];
-        let Some(replica) = &node.replica else { return };
-        let (held, early) = if early { (Vec::new(), letters) } else { (letters, Vec::new()) };
-        node.disk.write(now, (key, delay_max), replica.durable(), out.dirty, held);
-        self.post(early);
-        self.sync(id);
-        if out.committed.is_some() {
-            self.check_durability();
-        }
-    }
-
-    fn count(&mut self, out: &Output<Command, Chain>) {
-        let claims = self.nodes.iter().filter_map(|node| node.replica.as_ref());
-        if claims.filter(|replica| replica.is_leader()).count() > 1 {
-            self.goals.hit(Goal::TwoClaimToLead);
-        }
-        match out.stepped_down {
-            Some(StepDown::NewerTerm) => self.goals.hit(Goal::StoodDownForTerm),
-            Some(StepDown::NoQuorum) => self.goals.hit(Goal::StoodDownForQuorum),
-            None => {}
-        }
-        self.goals.add(Goal::Truncations, out.truncated.is_some().into());
-        self.goals.add(Goal::Installs, out.installed.is_some().into());
-    }
-
-    fn check_log(&mut self, id: NodeId, before: Before, out: &Output<Command, Chain>) {
-        let Some(replica) = &self.nodes[usize::from(id)].replica else { return };
-        if out.installed.is_some() && before.last_index > before.commit {
-            self.goals.hit(Goal::InstallsOverEntries);
-        }
-        let led_on = before.leads && replica.is_leader() && replica.term() == before.term;
-        let mut result = Ok(());
-        if let Some(from) = out.dirty.log_from {
-            if from <= before.commit {
-                let text = format!("{id} wrote from {from}, committed was {}", before.commit);
-                result = Err((ViolationKind::CommittedImmutable, text));
-            } else if led_on && from <= before.last_index {
-                let text = format!("{id} leads and wrote from {from}, had {}", before.last_index);
-                result = Err((ViolationKind::LeaderAppendOnly, text));
-            } else {
-                result = self.oracle.wrote(id, replica.durable(), from);
-            }
-        }
-        if replica.commit_index() < before.commit || replica.term() < before.term {
-            let text = format!("{id}: the commit index or the term fell");
-            result = Err((ViolationKind::CommittedImmutable, text));
-        }
-        self.check(result);
-    }
-
-    fn apply(&mut self, id: NodeId, out: &Output<Command, Chain>) {
-        let node = &mut self.nodes[usize::from(id)];
-        let Some(replica) = &node.replica else { return };
-        if let Some(index) = out.installed {
-            let state = replica.snapshot().map_or(Chain::default(), |found| found.state);
-            let (known, right) = (self.oracle.committed.len(), self.oracle.state_at(index));
-            node.machine = state;
-            if index as usize > known || state != right {
-                let text =
-                    format!("{id} installs {state:?}, {known} committed, right is {right:?}");
-                self.broke(ViolationKind::StateMachineSafety, text);
-                return;
-            }
-        }
-        let Some((first, last)) = out.committed else { return };
-        let node = &mut self.nodes[usize::from(id)];
-        let Some(replica) = &node.replica else { return };
-        let mut result = Ok(());
-        for entry in replica.entries(first, last) {
-            if entry.index != node.machine.index + 1 {
-                let text = format!("{id} reports {entry:?} after {}", node.machine.index);
-                result = Err((ViolationKind::StateMachineSafety, text));
-                break;
-            }
-            if let Err(text) = self.oracle.commits(id, replica.term(), entry) {
-                result = Err((ViolationKind::StateMachineSafety, text));
-                break;
-            }
-            node.machine = applied(node.machine, entry);
-        }
-        if result.is_ok() && node.machine.index != last {
-            let text = format!("{id} reports up to {last}, has {}", node.machine.index);
-            result = Err((ViolationKind::StateMachineSafety, text));
-        }
-        self.check(result);
-    }
-
-    fn note_election(&mut self, id: NodeId) {
-        self.goals.hit(Goal::Elections);
-        if self.last_leader.is_some_and(|last| last != id) {
-            self.goals.hit(Goal::LeaderChanges);
-        }
-        self.last_leader = Some(id);
-        let now = self.now;
-        let node = self.node_mut(id);
-        node.leading_since = now;
-        let Some(replica) = &self.nodes[usize::from(id)].replica else { return };
-        let result = self.oracle.elected(id, replica.durable());
-        self.check(result);
-    }
-
-    fn check_durability(&mut self) {
-        let disks = self.nodes.iter().map(|node| &node.disk.state);
-        let result = self.oracle.durable(self.plan.config.quorum(), disks);
-        self.check(result);
     }
 }
