@@ -103,11 +103,12 @@ pub enum SnapshotVerdict {
     Corrupt,
     /// From an older life of the history: refused.
     OldIncarnation,
-    /// Empty, and not newer than a set that the reader has: refused, or a cold server would wipe every cache.
+    /// Empty and older: refused aloud, because a cold server that says so to everybody would wipe every cache.
     EmptyNotNewer,
 }
 
-/// Judges a snapshot for a reader that stands at `local`, or has nothing yet.
+/// Judges a snapshot for a reader that stands at `local`, or has nothing yet. `intact`: its content has its
+/// checksum and its count, and is the reader's own if it shows the same place.
 pub fn judge_snapshot(
     local: Option<Cursor>,
     head: SnapshotHead,
@@ -129,7 +130,7 @@ pub fn judge_snapshot(
         SnapshotVerdict::Replace
     } else if head.cursor.incarnation < local.incarnation {
         SnapshotVerdict::OldIncarnation
-    } else if head.count == 0 {
+    } else if head.count == 0 && head.cursor < local {
         SnapshotVerdict::EmptyNotNewer
     } else {
         SnapshotVerdict::Have

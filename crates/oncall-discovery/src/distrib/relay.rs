@@ -310,7 +310,9 @@ impl Relay {
     ) {
         let (cell, head, as_of) = (snapshot.cell, snapshot.head, snapshot.as_of);
         let mutants = self.config.server.mutants;
-        let intact = EndpointSet::intact(&snapshot.endpoints, head.count, snapshot.checksum);
+        let own = self.server.store(cell).filter(|store| store.head() == head.cursor);
+        let intact = EndpointSet::intact(&snapshot.endpoints, head.count, snapshot.checksum)
+            && own.is_none_or(|store| store.set().checksum() == snapshot.checksum);
         let Some(sub) = self.subs.get_mut(&cell) else { return };
         let event = sub.on_snapshot(head, intact, as_of, mutants);
         if matches!(event, SubEvent::Applied { .. }) {

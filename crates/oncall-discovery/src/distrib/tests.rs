@@ -92,7 +92,8 @@ fn a_snapshot_is_taken_only_if_newer() {
         (here, head(2, 11, 0), true, SnapshotVerdict::Replace),
         (here, head(2, 10, 5), true, SnapshotVerdict::Have),
         (here, head(2, 9, 5), true, SnapshotVerdict::Have),
-        (here, head(2, 10, 0), true, SnapshotVerdict::EmptyNotNewer),
+        (here, head(2, 10, 0), true, SnapshotVerdict::Have), // its own, and so empty too
+        (here, head(2, 10, 0), false, SnapshotVerdict::Corrupt),
         (here, head(2, 0, 0), true, SnapshotVerdict::EmptyNotNewer),
         (here, head(1, 99, 5), true, SnapshotVerdict::OldIncarnation),
         (here, head(1, 99, 0), true, SnapshotVerdict::OldIncarnation),

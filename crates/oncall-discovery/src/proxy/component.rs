@@ -480,9 +480,11 @@ impl Proxy {
     ) {
         let Some(at) = self.find(snapshot.cell) else { return };
         let mutants = self.config.mutants;
-        let intact =
-            EndpointSet::intact(&snapshot.endpoints, snapshot.head.count, snapshot.checksum);
         let followed = &mut self.cells[at];
+        let same_place = followed.sub.cursor() == Some(snapshot.head.cursor);
+        let intact =
+            EndpointSet::intact(&snapshot.endpoints, snapshot.head.count, snapshot.checksum)
+                && (!same_place || snapshot.checksum == followed.view.set().checksum());
         let event = followed.sub.on_snapshot(snapshot.head, intact, snapshot.as_of, mutants);
         if matches!(event, SubEvent::Applied { .. }) {
             let fenced = followed.view.replace(now, snapshot.endpoints, mutants);

@@ -47,15 +47,6 @@ pub enum RepairFor {
     NewIncarnation,
 }
 
-/// Why a message's content was rejected. Counts against the relay that sent it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RejectedFor {
-    /// The checksum or the count does not match.
-    Checksum,
-    /// An empty snapshot that is not newer.
-    EmptyNotNewer,
-}
-
 /// Why a message was left aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RefusedFor {
@@ -63,6 +54,8 @@ pub enum RefusedFor {
     OldIncarnation,
     /// The server stands behind this reader.
     ServerBehind,
+    /// An empty set from behind this reader.
+    EmptyNotNewer,
 }
 
 /// What a message meant.
@@ -85,8 +78,6 @@ pub enum SubEvent {
     Repair(RepairFor),
     /// The content failed a check; a snapshot has to be asked for after a back-off.
     Rejected {
-        /// Which check.
-        why: RejectedFor,
         /// Failed checks in a row, with this one.
         tries: u8,
     },
@@ -109,10 +100,8 @@ impl SubEvent {
                 out.count(Metric::HeadsAhead);
             }
             Self::Repair(_) => out.count(Metric::RevisionGaps),
-            Self::Rejected { why: RejectedFor::Checksum, .. } => out.count(Metric::ChecksumRejects),
-            Self::Rejected { why: RejectedFor::EmptyNotNewer, .. } => {
-                out.count(Metric::EmptySnapshotsRefused);
-            }
+            Self::Rejected { .. } => out.count(Metric::ChecksumRejects),
+            Self::Refused(RefusedFor::EmptyNotNewer) => out.count(Metric::EmptySnapshotsRefused),
             Self::Refused(RefusedFor::OldIncarnation) => out.count(Metric::ForksRefused),
             Self::Nothing
             | Self::Applied { .. }
@@ -208,13 +197,14 @@ impl CellSub {
             }
             DeltaVerdict::Have => SubEvent::Nothing,
             DeltaVerdict::Gap => self.told_of(step.end(), RepairFor::Gap),
-            DeltaVerdict::Corrupt => self.reject(RejectedFor::Checksum),
+            DeltaVerdict::Corrupt => self.reject(),
             DeltaVerdict::OldIncarnation => SubEvent::Refused(RefusedFor::OldIncarnation),
             DeltaVerdict::NewIncarnation => self.told_of(step.end(), RepairFor::NewIncarnation),
         }
     }
 
-    /// A snapshot came. `intact`: its content has its checksum and its count.
+    /// A snapshot came. `intact`: its content has its checksum and its count, and is this reader's own if it shows
+    /// the same place.
     pub fn on_snapshot(
         &mut self,
         head: SnapshotHead,
@@ -235,12 +225,9 @@ impl CellSub {
                 }
                 self.on_head(head.cursor, as_of)
             }
-            SnapshotVerdict::Corrupt => self.reject(RejectedFor::Checksum),
+            SnapshotVerdict::Corrupt => self.reject(),
             SnapshotVerdict::OldIncarnation => SubEvent::Refused(RefusedFor::OldIncarnation),
-            SnapshotVerdict::EmptyNotNewer if head.cursor < self.place() => {
-                SubEvent::Refused(RefusedFor::ServerBehind)
-            }
-            SnapshotVerdict::EmptyNotNewer => self.reject(RejectedFor::EmptyNotNewer),
+            SnapshotVerdict::EmptyNotNewer => SubEvent::Refused(RefusedFor::EmptyNotNewer),
         }
     }
 
@@ -296,9 +283,9 @@ impl CellSub {
         }
     }
 
-    fn reject(&mut self, why: RejectedFor) -> SubEvent {
+    fn reject(&mut self) -> SubEvent {
         self.flags |= FULL;
         self.tries = self.tries.saturating_add(1);
-        SubEvent::Rejected { why, tries: self.tries }
+        SubEvent::Rejected { tries: self.tries }
     }
 }

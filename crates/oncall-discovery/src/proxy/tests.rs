@@ -4,5 +4,7 @@ mod source;
 mod world;
 
 mod faults;
+mod machine;
+mod model;
 mod pieces;
 mod requests;

@@ -84,6 +84,11 @@ fn nothing_new_is_not_nothing_there(mutant: Option<Mutant>) {
         let kept = world.proxies[0].view(cell(0)).unwrap().set().endpoints();
         assert_eq!(kept, before, "an empty set that is not newer wipes nothing");
     }
+    assert_eq!(
+        world.edge(Metric::ChecksumRejects),
+        1,
+        "two sets at one place cannot both be right"
+    );
     assert_eq!(world.edge(Metric::EmptySnapshotsRefused), 1, "the older one is merely late");
     // A cell that really is empty now is newer, and is believed.
     world.heal();
@@ -362,8 +367,13 @@ fn outage(mutant: Option<Mutant>) {
     }
     assert!(world.edge(Metric::SnapshotAgeAlerts) >= 3, "and it is seen");
     let fallbacks = world.edge(Metric::SnapshotFallbacks);
-    world.heal();
+    world.quorum = true;
+    world.publisher_up();
+    world.run(Span::from_s(10));
     world.put(cell(0), endpoint(8, 700));
+    world.run(Span::from_s(5));
+    // Only now proxy 0 comes back, two changes behind.
+    world.heal();
     world.run(Span::from_s(60));
     world.assert_converged();
     assert_eq!(

@@ -5,8 +5,8 @@ use crate::distrib::{Cursor, SnapshotHead, Step};
 use crate::mutants::Mutants;
 use crate::proxy::{
     AgeAction, AgeRule, AgeVerdict, BackOff, Breaker, BreakerRule, By, CellSub, EjectRule, Ejected,
-    Ejector, Gate, Link, LinkState, Pool, ProxyDials, RefusedFor, RejectedFor, RepairFor,
-    RetryBudget, SubEvent, Tend, ejection_time, may_eject, pick, pool,
+    Ejector, Gate, Link, LinkState, Pool, ProxyDials, RefusedFor, RepairFor, RetryBudget, SubEvent,
+    Tend, ejection_time, may_eject, pick, pool,
 };
 use crate::types::{Incarnation, InstanceId, Revision, Span, Time};
 
@@ -90,7 +90,7 @@ fn far_behind_is_still_behind() {
 #[test]
 fn a_failed_check_asks_for_a_snapshot_and_counts() {
     let mut sub = CellSub::at(at(1, 5), S1);
-    let rejected = |tries| SubEvent::Rejected { why: RejectedFor::Checksum, tries };
+    let rejected = |tries| SubEvent::Rejected { tries };
     assert_eq!(sub.on_delta(step(5, 6), false, S2, off()), rejected(1));
     assert_eq!(sub.cursor(), Some(at(1, 5)), "I4");
     let cell = super::source::cell(0);
@@ -117,7 +117,8 @@ fn lives_of_a_history_only_go_up() {
     let behind = SubEvent::Refused(RefusedFor::ServerBehind);
     assert_eq!(sub.on_head(at(2, 4), S2), behind);
     let empty = SnapshotHead { cursor: at(2, 4), count: 0 };
-    assert_eq!(sub.on_snapshot(empty, true, S2, off()), behind, "late, not malicious");
+    let refused = SubEvent::Refused(RefusedFor::EmptyNotNewer);
+    assert_eq!(sub.on_snapshot(empty, true, S2, off()), refused, "late, and nothing changes");
     assert_eq!(sub.on_head(at(3, 1), S2), SubEvent::Repair(RepairFor::NewIncarnation));
     assert_eq!(sub.told(), None);
     // A delta of the old life does not settle it; the snapshot of the new one does.
@@ -181,7 +182,10 @@ fn a_link_notices_silence_and_leaves_dead_relays() {
     assert_eq!(reached[here], 0);
     assert!(reached.iter().enumerate().all(|(id, n)| id == here || *n > 60), "{reached:?}");
     // A relay that lags for three heartbeats; a good one in between starts the count again.
-    assert_eq!([true, true, false, true, true, true].map(|b| link.lags(b))[3..], [false, false, true]);
+    assert_eq!(
+        [true, true, false, true, true, true].map(|b| link.lags(b))[3..],
+        [false, false, true]
+    );
 }
 
 #[test]
@@ -201,7 +205,11 @@ fn the_ejection_cap_holds_after_the_ejection() {
         (0, 0, 100, false),
     ];
     for (already, candidates, share, expected) in cases {
-        assert_eq!(may_eject(already, candidates, share, off()), expected, "{already} {candidates}");
+        assert_eq!(
+            may_eject(already, candidates, share, off()),
+            expected,
+            "{already} {candidates}"
+        );
     }
     let rule = EjectRule::default();
     let times: Vec<u64> = [0, 1, 2, 9, 50].iter().map(|n| ejection_time(rule, *n).ms()).collect();
@@ -213,7 +221,7 @@ fn ejection_counts_errors_in_a_row_and_grows() {
     let rule = EjectRule { share_max_pct: 50, ..EjectRule::default() };
     let (a, b) = (endpoint(1, 10), endpoint(2, 10));
     let mut local = Ejector::default();
-    let mut error = |local: &mut Ejector, at| local.on_error(at, &a, 4, rule, off());
+    let error = |local: &mut Ejector, at| local.on_error(at, &a, 4, rule, off());
     assert_eq!(error(&mut local, S1), Ejected::Counted);
     assert_eq!(error(&mut local, S1), Ejected::Counted);
     local.on_success(S1, &a, rule);
@@ -249,7 +257,8 @@ fn the_set_rules_over_local_health() {
     }
     assert_eq!(local.on_error(S2, &set[3], 6, rule, off()), Ejected::Capped);
     // Instance 2 leaves: forgotten. Four are left of which two may be out.
-    let smaller: Vec<_> = set.iter().filter(|e| e.instance != InstanceId(2)).take(4).copied().collect();
+    let smaller: Vec<_> =
+        set.iter().filter(|e| e.instance != InstanceId(2)).take(4).copied().collect();
     local.on_set(S2, &smaller, rule);
     assert!(!local.is_out(S2, &set[1]));
     assert_eq!(local.out(S2), 2);

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 
 use super::source::{cell, endpoint};
 use super::world::{Setup, World};
+use crate::proxy::{AgeAction, AgeRule};
 use crate::proxy::{
     AttemptResult, BackOff, BreakerRule, EjectRule, Outcome, Plan, ProxyDials, Request, Step,
 };
-use crate::proxy::{AgeAction, AgeRule};
 use crate::types::{Endpoint, InstanceId, Metric, Out, RegionId, Span, ZoneId};
 
 fn world(dials: ProxyDials, count: u32) -> World {
@@ -169,7 +169,11 @@ fn a_breaker_fails_fast_and_heals() {
     }
     assert_eq!(world.edge(Metric::BreakersOpened), 1);
     let (outcome, tried) = play(&mut world, true, |_| AttemptResult::Served);
-    assert_eq!((outcome, tried.len()), (Outcome::Failed { attempts: 0 }, 0), "not: no backend (I17)");
+    assert_eq!(
+        (outcome, tried.len()),
+        (Outcome::Failed { attempts: 0 }, 0),
+        "not: no backend (I17)"
+    );
     world.run(Span::from_s(5));
     let (outcome, _) = play(&mut world, true, |_| AttemptResult::Served);
     assert!(matches!(outcome, Outcome::Served(_)), "the trial");

@@ -42,6 +42,7 @@ pub(crate) struct Source {
     cells: BTreeMap<Cell, Truth>,
     bases: BTreeMap<Cell, (u32, Vec<Endpoint>)>,
     history: BTreeMap<(Cell, Cursor), Vec<Endpoint>>,
+    newest: BTreeMap<(Cell, InstanceId), Generation>,
 }
 
 impl Source {
@@ -51,6 +52,7 @@ impl Source {
             cells: BTreeMap::new(),
             bases: BTreeMap::new(),
             history: BTreeMap::new(),
+            newest: BTreeMap::new(),
         };
         for &cell in cells {
             source.cells.insert(cell, Truth::default());
@@ -68,8 +70,9 @@ impl Source {
         self.cells[&cell].set.values().copied().collect()
     }
 
-    pub(crate) fn has(&self, cell: Cell, instance: u32) -> bool {
-        self.cells[&cell].set.contains_key(&InstanceId(instance))
+    /// The newest generation of an instance that was ever published.
+    pub(crate) fn newest(&self, cell: Cell, instance: InstanceId) -> Option<Generation> {
+        self.newest.get(&(cell, instance)).copied()
     }
 
     /// The set at a head, if there ever was one there.
@@ -102,6 +105,10 @@ impl Source {
     fn accept(&mut self, now: Time, cell: Cell, change: Change) -> CellUpdate {
         let incarnation = self.incarnation;
         let truth = self.cells.get_mut(&cell).unwrap();
+        if let Change::Added(new) | Change::Changed(_, new) = change {
+            let newest = self.newest.entry((cell, new.instance)).or_default();
+            *newest = new.generation.max(*newest);
+        }
         match change {
             Change::Added(new) | Change::Changed(_, new) => truth.set.insert(new.instance, new),
             Change::Removed(old) => truth.set.remove(&old.instance),

@@ -13,8 +13,8 @@ use crate::proxy::{
     ProxyDials, ProxyInput, ProxyTimer, Request, Step,
 };
 use crate::types::{
-    Cell, CellUpdate, Endpoint, Metric, Out, Peer, Place, ProxyId, RegionId, RelayId, Sample,
-    ShardId, Span, Time, ZoneId,
+    Cell, CellUpdate, Endpoint, Generation, InstanceId, Metric, Out, Peer, Place, ProxyId,
+    RegionId, RelayId, Sample, ShardId, Span, Time, ZoneId,
 };
 
 pub(crate) const CATALOG: Peer = Peer::Catalog(RegionId(0), ShardId(0));
@@ -82,6 +82,7 @@ pub(crate) struct World {
     lives: BTreeMap<Peer, u32>,
     arrivals: BTreeMap<(Peer, Peer), Time>,
     places: BTreeMap<(u16, Cell), crate::distrib::Cursor>,
+    seen: BTreeMap<(u16, Cell, InstanceId), Generation>,
     cells: Vec<Cell>,
 }
 
@@ -175,6 +176,7 @@ impl World {
             lives: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             places: BTreeMap::new(),
+            seen: BTreeMap::new(),
             cells: setup.cells,
         };
         world.publisher_up();
@@ -512,6 +514,8 @@ impl World {
                 Step::Try(attempt) => {
                     let known = node.view(cell).unwrap().set().get(attempt.endpoint.instance);
                     assert_eq!(known, Some(&attempt.endpoint), "only what the set has");
+                    let seen = self.seen[&(at, cell, attempt.endpoint.instance)];
+                    assert_eq!(seen, attempt.endpoint.generation, "I7: an older generation");
                     uniform = oncall_core::streams::scramble(u64::from(uniform)) as u32;
                     let result = answer(&attempt.endpoint);
                     step = node.finish(now, &mut request, result, &plan, uniform, &mut out);
@@ -520,6 +524,7 @@ impl World {
         };
         assert!(request.attempts() <= 1 + node.dials().retries_max, "I12");
         self.proxy_out(at, out);
+        self.check(at);
         outcome
     }
 
@@ -533,6 +538,12 @@ impl World {
             let published = self.source.at(cell, place).expect("no head that never was");
             let set = node.view(cell).unwrap().set().endpoints();
             assert_eq!(set, published, "I4 and I5: proxy {at}, {cell:?} at {place:?}");
+            let (out, share) = (node.ejected(self.now, cell), node.dials().eject.share_max_pct);
+            assert!(out * 100 <= u32::from(share) * set.len() as u32, "{out} of {} out", set.len());
+            for endpoint in set {
+                let seen = self.seen.entry((at, cell, endpoint.instance)).or_default();
+                *seen = endpoint.generation.max(*seen);
+            }
         }
         if node.connected() {
             assert!(node.repairs_are_scheduled(), "I3: an open repair that nothing will repeat");
@@ -575,10 +586,14 @@ impl World {
             for &cell in &self.cells {
                 let place = node.sub(cell).unwrap().cursor();
                 assert_eq!(place, Some(self.source.head(cell)), "I19: proxy {at}, {cell:?}");
-                let routable: Vec<Endpoint> =
-                    node.view(cell).unwrap().routable().copied().collect();
-                let live: Vec<Endpoint> = self.source.set(cell);
-                assert_eq!(routable, live, "I19: proxy {at}, {cell:?}");
+                let view = node.view(cell).unwrap();
+                assert_eq!(view.set().endpoints(), self.source.set(cell), "I19: proxy {at}");
+                // Fenced off is only who was there in a newer generation; the newest of all is routable.
+                for endpoint in view.set().endpoints() {
+                    let newest = self.source.newest(cell, endpoint.instance);
+                    let routable = view.routable().any(|other| other == endpoint);
+                    assert!(routable || Some(endpoint.generation) < newest, "{endpoint:?}");
+                }
             }
         }
     }
