@@ -7,12 +7,14 @@ use crate::replica::Replica;
 use crate::types::{Index, NodeId, Role, Term, Time};
 
 impl<C: Clone, S: Clone> Replica<C, S> {
-    /// Tries an election now instead of at the deadline. It still asks first (pre-vote), so it does
-    /// nothing to a group whose leader is well. Ignored by a leader.
+    /// Tries an election now instead of at the deadline, unless this replica leads or has promised a
+    /// leader to wait: its own vote would break the promise, and with it the leader's lease. It still
+    /// asks first (pre-vote), so it does nothing to a group whose leader is well.
     pub fn campaign(&mut self, now: Time, out: &mut Output<C, S>) {
         out.clear();
         self.now = self.now.max(now);
-        if !self.is_leader() {
+        let promised = self.is_loyal() && !self.config.mutated(Mutation::CampaignDespitePromise);
+        if !self.is_leader() && !promised {
             self.pre_campaign(out);
         }
     }

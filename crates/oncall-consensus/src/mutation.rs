@@ -43,6 +43,8 @@ pub enum Mutation {
     RestartForgetsLease,
     /// A lease is counted from the arrival of the answer, not from the sending of the question.
     LeaseFromArrival,
+    /// A replica stands for election out of turn although it has promised a leader to wait.
+    CampaignDespitePromise,
     /// Fenced proposals are taken before the barrier of the term is committed.
     FenceIgnored,
     /// A candidate counts votes of an earlier term.
@@ -51,7 +53,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 19] = [
+    pub const ALL: [Mutation; 20] = [
         Mutation::VoteWithoutLogCheck,
         Mutation::VoteNotPersisted,
         Mutation::TermNotPersisted,
@@ -69,6 +71,7 @@ impl Mutation {
         Mutation::AckUnmatched,
         Mutation::RestartForgetsLease,
         Mutation::LeaseFromArrival,
+        Mutation::CampaignDespitePromise,
         Mutation::FenceIgnored,
         Mutation::StaleVoteCounted,
     ];

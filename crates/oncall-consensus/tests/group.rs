@@ -308,7 +308,16 @@ fn a_campaign_does_nothing_to_a_group_that_is_well() {
     let mut group = Group::led(5);
     group.pass(300);
     group.input(3, |member, out| member.campaign(300, out));
+    assert_eq!(group.at(3).role(), Role::Follower, "it has promised to wait");
+    // Long after, it may ask, and the others say no.
+    let mut out = Output::new();
+    let before = group.at(3).clone();
+    group.members[3].campaign(1_500, &mut out);
     assert_eq!(group.at(3).role(), Role::PreCandidate);
+    let ask = out.messages.iter().find(|letter| letter.to == 1).unwrap().clone();
+    group.members[1].receive(300, ask, &mut out).unwrap();
+    assert_eq!(out.messages[0].body, Body::PreVoteReply { asked_in: 1, granted: false });
+    group.members[3] = before;
     group.pass(200);
     assert!((0..5).all(|id| group.at(id).term() == 1 && group.at(id).leader() == Some(0)));
 }

@@ -31,6 +31,7 @@ fn caught(mutation: Mutation, plans: u64) -> Option<(u64, Violation)> {
 
 /// Each fault, and within how many plans it must be found. [`Mutation::StaleVoteCounted`] needs two
 /// elections inside one delay: chance finds it once in some thousand plans, the models find it always.
+/// [`Mutation::CampaignDespitePromise`] was a real mistake: the first 10,000 plans found it.
 const CAUGHT_WITHIN: [(Mutation, u64); Mutation::ALL.len() - 1] = [
     (Mutation::VoteWithoutLogCheck, 50),
     (Mutation::VoteNotPersisted, 3_000),
@@ -49,6 +50,7 @@ const CAUGHT_WITHIN: [(Mutation, u64); Mutation::ALL.len() - 1] = [
     (Mutation::AckUnmatched, 500),
     (Mutation::RestartForgetsLease, 5_000),
     (Mutation::LeaseFromArrival, 500),
+    (Mutation::CampaignDespitePromise, 5_000),
     (Mutation::FenceIgnored, 20),
 ];
 
@@ -110,4 +112,4 @@ fn the_trail_is_the_known_one() {
     let report = fuzz(0, 20, |_| {});
     assert_eq!(format!("{:016x}", report.digest), KNOWN_DIGEST);
 }
-const KNOWN_DIGEST: &str = "d3e62673af479fa1";
+const KNOWN_DIGEST: &str = "f3abc910d6b71771";

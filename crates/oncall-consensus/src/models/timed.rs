@@ -23,6 +23,7 @@ struct State {
     history: History,
     proposals: u8,
     crashes: u8,
+    campaigns: u8,
     refused: bool,
     stepped_down: bool,
 }
@@ -36,6 +37,8 @@ enum Step {
     Deliver(Letter),
     Propose(NodeId),
     Crash(NodeId),
+    /// An election out of turn.
+    Campaign(NodeId),
 }
 
 /// Which links are dead from the start.
@@ -66,6 +69,7 @@ struct Bounds {
     until: u64,
     proposals: u8,
     crashes: u8,
+    campaigns: u8,
     wire: usize,
     cut: Cut,
     mutation: Option<Mutation>,
@@ -159,6 +163,7 @@ impl Model for Bounds {
             history: History::default(),
             proposals: 0,
             crashes: 0,
+            campaigns: 0,
             refused: false,
             stepped_down: false,
         };
@@ -186,6 +191,9 @@ impl Model for Bounds {
             if state.crashes < self.crashes && !member.is_leader() {
                 steps.push(Step::Crash(member.id()));
             }
+            if state.campaigns < self.campaigns && !member.is_leader() {
+                steps.push(Step::Campaign(member.id()));
+            }
         }
     }
 
@@ -205,6 +213,10 @@ impl Model for Bounds {
                 .unwrap();
             }
             Step::Propose(id) => self.propose(&mut next, id),
+            Step::Campaign(id) => {
+                next.campaigns += 1;
+                self.give(&mut next, id, Replica::campaign);
+            }
             Step::Crash(id) => {
                 next.crashes += 1;
                 let durable = next.members[usize::from(id)].durable().clone();
@@ -243,6 +255,7 @@ const LEASES: Bounds = Bounds {
     until: 250,
     proposals: 0,
     crashes: 0,
+    campaigns: 0,
     wire: 5,
     cut: Cut::Nothing,
     mutation: None,
@@ -271,6 +284,7 @@ fn is_safe(bounds: Bounds, depth: usize) -> bool {
 fn leases_hold_through_leader_changes() {
     assert!(is_safe(LEASES, 13));
     assert!(is_safe(Bounds { crashes: 1, ..LEASES }, 11));
+    assert!(is_safe(Bounds { campaigns: 2, cut: Cut::Link, ..LEASES }, 12));
     assert!(is_safe(Bounds { crashes: 2, cut: Cut::Link, ..LEASES }, 12));
 }
 
@@ -285,11 +299,19 @@ fn faults_about_time_are_found() {
         (Mutation::VoteDespiteLeader, 0, Cut::Nothing, 14),
         (Mutation::LeaseFromArrival, 0, Cut::Nothing, 14),
         (Mutation::RestartForgetsLease, 2, Cut::Link, 15),
+        (Mutation::CampaignDespitePromise, 0, Cut::Link, 13),
         (Mutation::NoCheckQuorum, 0, Cut::Leader, 14),
     ] {
+        let campaigns = u8::from(mutation == Mutation::CampaignDespitePromise);
         let mutation = Some(mutation);
-        let bounds =
-            Bounds { proposals: u8::from(cut == Cut::Leader), crashes, cut, mutation, ..LEASES };
+        let bounds = Bounds {
+            campaigns,
+            proposals: u8::from(cut == Cut::Leader),
+            crashes,
+            cut,
+            mutation,
+            ..LEASES
+        };
         assert!(!is_safe(bounds, depth), "{mutation:?}");
     }
 }
