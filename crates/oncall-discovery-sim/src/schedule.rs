@@ -206,7 +206,9 @@ impl Scenario {
             |for_s: f64| (1.0, Action::Churn { per_s: f64::from(shape.instances) * 2e-5, for_s });
         let spread = Action::Rollout {
             endpoints: shape.rollout,
-            services: some(0.1, shape.services),
+            // Never so few that whole services are replaced at once.
+            services: some(0.1, shape.services)
+                .max((2 * shape.rollout * u32::from(shape.services) / shape.instances) as u16),
             popular: false,
         };
         let hot = Action::Rollout { endpoints: shape.rollout, services: 1, popular: true };

@@ -158,6 +158,9 @@ impl Ledger {
 
     /// Opens a READY interval: accepted, not yet published.
     pub fn open(&mut self, now: Micros, cell: usize, instance: u32, zone: u8) {
+        if self.slots.len() <= instance as usize {
+            self.slots.resize(instance as usize + 1, Slot::new(0));
+        }
         let old = self.slots[instance as usize];
         if old.add != Slot::NEVER && old.rem > self.cells[cell].oldest() {
             // Still in somebody's view: same process, same address, so what is true of it is true there.
@@ -183,7 +186,14 @@ impl Ledger {
         let mut members = self.cells[cell].head_members();
         let seq = self.cells[cell].head() + 1;
         for &(instance, _) in removed {
-            let slot = &mut self.slots[instance as usize];
+            // One that is READY again before its removal is published has a newer interval by now.
+            let old = self.ghosts[cell].iter_mut().rev();
+            let old = old.map(|(id, slot)| (*id, slot));
+            let mut old = old.filter(|(id, slot)| *id == instance && slot.rem == Slot::NEVER);
+            let slot = match old.next() {
+                Some((_, slot)) => slot,
+                None => &mut self.slots[instance as usize],
+            };
             slot.rem = seq;
             members.0[usize::from(slot.zone)].count(slot.failing, slot.stale, false);
         }

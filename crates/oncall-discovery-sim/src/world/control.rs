@@ -12,6 +12,7 @@ use oncall_consensus::{
     Config, Durable, Fence, Index, Message, NodeId as ReplicaId, Output, Replica, Term as RaftTerm,
 };
 use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
+use oncall_discovery::health::{Decider, HealthMessage, HealthRules, HealthTimer};
 use oncall_discovery::lease::{LeaseKeeper, LeaseMessage};
 use oncall_discovery::types::{CellUpdate, Out, Term, Time, Transition, Verdict};
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ enum Member {
 
 /// A command on its way into a log, kept until its outcome is known.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Ask {
+pub(crate) struct Ask {
     /// Group.
     pub group: u16,
     /// What is asked.
@@ -48,11 +49,12 @@ pub struct Ask {
 
 /// One consistency group of a region.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Group {
+pub(crate) struct Group {
     pub(crate) region: u8,
     members: Vec<Member>,
     pub(crate) catalog: CatalogShard,
     pub(crate) leases: LeaseKeeper,
+    pub(crate) decider: Decider,
     applied: Index,
     /// Updates that the publisher's replica has not applied yet.
     unpublished: VecDeque<(Index, CellUpdate)>,
@@ -71,18 +73,29 @@ pub struct Group {
 
 /// What the control plane tells the rest of the world.
 #[derive(Debug, Clone, Default)]
-pub struct Effects {
+pub(crate) struct Effects {
     /// Accepted transitions and when their command was asked first.
     pub(crate) transitions: Vec<(Transition, Micros)>,
     /// Updates that reached a publisher.
     pub(crate) updates: Vec<CellUpdate>,
-    /// Commands that were refused by the catalog.
-    pub(crate) refused: Vec<(Ask, Verdict)>,
+    /// What deciders want, by group.
+    pub(crate) health: Vec<(usize, Out<HealthMessage, HealthTimer>)>,
+    /// Groups whose decider has just begun to lead, and knows nothing yet.
+    pub(crate) fresh: Vec<usize>,
+}
+
+impl Effects {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.transitions.is_empty()
+            && self.updates.is_empty()
+            && self.health.is_empty()
+            && self.fresh.is_empty()
+    }
 }
 
 /// All groups.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Control {
+pub(crate) struct Control {
     pub(crate) groups: Vec<Group>,
     pub(crate) asks: Slab<Ask>,
     messages: Slab<Wire>,
@@ -97,6 +110,7 @@ impl Control {
     pub(crate) fn new(
         catalogs: Vec<(u8, CatalogShard)>,
         replicas: u8,
+        rules: HealthRules,
         shared: &mut Shared,
     ) -> Self {
         let ttl = Shared::span_s(shared.dials.lease_ttl_s);
@@ -114,6 +128,7 @@ impl Control {
                 members: (0..replicas).map(member).collect(),
                 catalog,
                 leases: LeaseKeeper::new(ttl),
+                decider: Decider::new(rules),
                 applied: 0,
                 unpublished: VecDeque::new(),
                 publisher: 1,
@@ -196,8 +211,13 @@ impl Control {
                 let jitter = shared.noise.uniform(Draw::Backoff, u64::from(slot) | 1 << 50, tries);
                 let wait = ((0.5 + jitter) * MS as f64 * 1e3 * (tries as f64).min(4.0)) as Micros;
                 shared.push(shared.now() + wait, Event::Ask { slot });
-            } else {
-                self.asks.take(slot);
+            } else if let Some(ask) = self.asks.take(slot)
+                && let Some(instance) = of_health(&ask.command)
+            {
+                let mut out = Out::new();
+                let group = &mut self.groups[group];
+                group.decider.ended(shared.time(), instance, None, &group.catalog, &mut out);
+                self.effects.health.push((usize::from(ask.group), out));
             }
         }
     }
@@ -250,13 +270,20 @@ impl Control {
             let mut out = Out::new();
             // The barrier is part of the log; the catalog learns the term from it.
             group.leases.lead(shared.time(), Term(term), &mut out);
+            // The first leader of a world takes over a fleet that is known to be well.
+            if shared.now() > S {
+                let mut out = Out::new();
+                group.decider.lead(&group.catalog, &mut out);
+                self.effects.health.push((number, out));
+                self.effects.fresh.push(number);
+            }
             let at = group.leases.next();
             if at < Time::NEVER {
                 shared.push(at.0, Event::Lease { instance: number as u32, life: u32::MAX });
             }
         }
         if output.committed.is_some() {
-            group.apply(replica, shared, &mut self.effects);
+            group.apply(number, replica, shared, &mut self.effects);
         }
         let is_publisher = replica == group.publisher;
         if is_publisher {
@@ -378,6 +405,7 @@ impl Control {
         }
         if group.live_leader().is_none() {
             group.leases.step_down();
+            group.decider.step_down();
         }
         group.move_publisher();
     }
@@ -449,7 +477,13 @@ impl Group {
     }
 
     /// Applies what this replica knows to be committed and nobody applied before.
-    fn apply(&mut self, replica: ReplicaId, shared: &mut Shared, effects: &mut Effects) {
+    fn apply(
+        &mut self,
+        number: usize,
+        replica: ReplicaId,
+        shared: &mut Shared,
+        effects: &mut Effects,
+    ) {
         let Member::Up(node) = &mut self.members[usize::from(replica)] else { return };
         let commit = node.commit_index();
         if commit > self.applied {
@@ -470,12 +504,20 @@ impl Group {
                     format!("no audit line for {asked:?}")
                 });
                 count_verdict(shared, verdict);
+                let mut health = Out::new();
                 for transition in out.transitions.drain(..) {
                     self.leases.observe(&self.catalog, &transition, &mut Out::new());
+                    self.decider.observe(&self.catalog, &transition, &mut health);
                     if let Some(row) = self.catalog.row_of(transition.instance) {
                         self.leases.cover(row);
                     }
                     effects.transitions.push((transition, asked.proposed.0));
+                }
+                if let Some(instance) = of_health(&asked.command) {
+                    self.decider.ended(now, instance, Some(verdict), &self.catalog, &mut health);
+                }
+                if !health.sends.is_empty() || !health.timers.is_empty() {
+                    effects.health.push((number, health));
                 }
                 for update in out.updates.drain(..) {
                     self.unpublished.push_back((index, update));
@@ -531,6 +573,16 @@ impl Group {
         })?;
         let proposal = oncall_consensus::Proposal { index, term };
         (node.outcome(proposal) != oncall_consensus::Outcome::Superseded).then_some(())
+    }
+}
+
+/// The instance of a proposal of the decider.
+fn of_health(command: &Command) -> Option<oncall_discovery::types::InstanceId> {
+    match command {
+        Command::Move { instance, source: oncall_discovery::types::Source::Health, .. } => {
+            Some(*instance)
+        }
+        _ => None,
     }
 }
 

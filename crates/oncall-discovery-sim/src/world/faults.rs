@@ -124,6 +124,7 @@ impl World {
                 for id in std::mem::take(&mut self.memory[index].chosen) {
                     self.fleet.instances[id as usize].dependency_bad = false;
                     self.look_again(id);
+                    self.report(id);
                 }
             }
             Action::Nodes { .. } => self.return_nodes(index),
@@ -172,14 +173,14 @@ impl World {
         }
     }
 
-    /// A new instance starts, the old one leaves; the set shrinks a little until the new one is ready.
+    /// A new instance starts; once it is READY, the old one leaves (R152).
     fn replace(&mut self, id: u32, number: u64) {
         let instance = self.fleet.instances[id as usize];
         if instance.state != State::Ready || instance.clock != u32::MAX {
             return;
         }
-        self.start_instance(instance.cell, number);
-        self.withdraw(id);
+        let new = self.start_instance(instance.cell, number);
+        self.fleet.instances[new as usize].replaces = id;
     }
 
     /// One replacement of a rollout; held back while the region cannot accept anything.
@@ -272,6 +273,14 @@ impl World {
         for &id in &ids {
             self.fleet.instances[id as usize].dependency_bad = true;
             self.look_again(id);
+        }
+        // Agents see it as well, each with its next report.
+        for &id in &ids {
+            let life = self.fleet.instances[id as usize].life;
+            let interval = micros(self.shared.dials.renewal_interval_s);
+            let wait = self.shared.noise.below(Draw::Renewal, u64::from(id), salt, interval);
+            let at = self.shared.now() + wait;
+            self.shared.push(at, Event::Life { instance: id, life, what: Life::Report });
         }
         self.memory[index].chosen = ids;
     }

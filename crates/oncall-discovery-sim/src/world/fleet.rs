@@ -63,8 +63,8 @@ pub struct Instance {
     pub generation: Generation,
     /// Its running timeline; `u32::MAX` without one.
     pub clock: u32,
-    /// Revision of its record.
-    pub revision: u32,
+    /// The instance that leaves once this one is READY; `u32::MAX` without one.
+    pub replaces: u32,
 }
 
 /// All instances.
@@ -95,7 +95,7 @@ impl Fleet {
             life: 0,
             generation: Generation::first(0),
             clock: u32::MAX,
-            revision: 0,
+            replaces: u32::MAX,
         };
         let instances: Vec<Instance> = topology.instances.iter().map(instance).collect();
         let mut on_node = vec![Vec::new(); topology.nodes.len()];
@@ -148,18 +148,16 @@ impl World {
 
     pub(crate) fn ask_move(&mut self, id: u32, to: State, reason: Reason, source: Source) {
         let instance = self.fleet.instances[id as usize];
-        let health = matches!(source, Source::Health);
         let command = Command::Move {
             instance: InstanceId(id),
             generation: instance.generation,
             to,
             reason,
             source,
-            expected: health.then_some(oncall_discovery::types::Revision(instance.revision)),
+            expected: None,
         };
         let group = self.group_of(instance.cell);
-        // Health decides again on fresh evidence; everybody else repeats until it is heard.
-        self.control.ask(group, command, !health, &mut self.shared);
+        self.control.ask(group, command, true, &mut self.shared);
     }
 
     /// A new process: registers, boots.
@@ -202,10 +200,11 @@ impl World {
             life: 0,
             generation: Generation::first(0),
             clock: u32::MAX,
-            revision: 0,
+            replaces: u32::MAX,
         });
         self.fleet.on_node[usize::from(node)].push(id);
-        self.probing.add(id, self.shared.noise);
+        let group = self.group_of(cell);
+        self.probing.add(id, group, self.shared.noise);
         self.start_process(id);
         id
     }
@@ -262,9 +261,9 @@ impl World {
             Life::Booted => {
                 self.fleet.instances[id as usize].truth = Truth::Serving;
                 self.plane.set_failing(&mut self.shared, id, instance.cell, false);
-                let source = Source::Agent(NodeId(instance.node));
-                self.ask_move(id, State::Ready, Reason::Started, source);
+                self.report(id);
             }
+            Life::Report => self.report(id),
             Life::Withdraw => self.withdraw(id),
             Life::Refuse => {
                 self.fleet.instances[id as usize].truth = Truth::Refusing;
@@ -297,8 +296,8 @@ impl World {
         let now = self.shared.now();
         let Some(instance) = self.fleet.instances.get_mut(id as usize) else { return };
         instance.state = transition.to;
-        instance.revision = transition.revision.0;
         let (cell, truth, zone) = (instance.cell, instance.truth, instance.zone);
+        self.probing.forget(id);
         let current = instance.generation == transition.generation;
         if transition.from == Some(State::Ready) {
             self.leave_ready(transition, truth, asked);
@@ -306,6 +305,11 @@ impl World {
         match transition.to {
             State::Ready => {
                 self.plane.enter_ready(&mut self.shared, id, cell, zone, truth.fails());
+                let replaces = self.fleet.instances[id as usize].replaces;
+                if replaces != u32::MAX {
+                    self.fleet.instances[id as usize].replaces = u32::MAX;
+                    self.withdraw(replaces);
+                }
             }
             State::Draining if current => {
                 let life = self.fleet.instances[id as usize].life;

@@ -407,7 +407,11 @@ impl Full {
                 continue;
             }
             let hop = shared.hop(HOP_PROXY, Draw::HopProxy, u64::from(cell), index_word);
-            let at = (left + hop).max(row.fifo);
+            let mut at = (left + hop).max(row.fifo);
+            if wave {
+                // It is played at the end of its tick, and nothing newer may come before that.
+                at = now + (at - now).div_ceil(TICK) * TICK;
+            }
             self.ledger.subs[sub].fifo = at;
             kept += 1;
             let delivery = Delivery {
@@ -419,7 +423,7 @@ impl Full {
                 corrupt: relay.corrupts(now, shared.noise, u64::from(cell), index_word),
             };
             if wave {
-                self.due.push((((at - now) / TICK) as u32 + 1, delivery));
+                self.due.push((((at - now) / TICK) as u32, delivery));
             } else {
                 shared.push(at, Event::Deliver(delivery));
             }

@@ -29,9 +29,10 @@ use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::dials::{DialError, Dials};
 use oncall_discovery::distrib::Cursor;
+use oncall_discovery::health::HealthRules;
 use oncall_discovery::types::{
-    Directory, DirectoryError, InstanceId, Reason, RegionId, ServiceId, ServiceKey, ShardId,
-    Source, State, Term, Time,
+    Directory, DirectoryError, InstanceId, Out, Reason, RegionId, ServiceId, ServiceKey, ShardId,
+    Source, State, Term, Time, Transition,
 };
 use probing::Probing;
 use serde::{Deserialize, Serialize};
@@ -122,15 +123,16 @@ impl World {
         let shards: Vec<u8> = (0..topology.services.len())
             .map(|service| directory.shard(ServiceId(service as u16)).map_or(0, |shard| shard.0))
             .collect();
-        let catalogs = catalogs(&directory, &topology, &fleet, &shards, &mut shared);
+        let mut births = Vec::new();
+        let catalogs = catalogs(&directory, &topology, (&fleet, &shards), &mut births, &mut shared);
         let heads = heads(&catalogs, &topology, &shards);
+
         let plane = Full::new(&topology, &heads, LONG, &mut shared);
-        let control = Control::new(catalogs, setup.shape.replicas, &mut shared);
+        let rules = HealthRules::new(&setup.dials, probing::PROBERS);
+        let control = Control::new(catalogs, setup.shape.replicas, rules, &mut shared);
         let interval = setup.dials.probe_interval_s;
-        let mut probing = Probing::new(topology.cells(), topology.nodes.len(), interval);
-        for id in 0..fleet.instances.len() as u32 {
-            probing.add(id, noise);
-        }
+        let groups = REGIONS * usize::from(setup.shape.shards);
+        let probing = Probing::new(groups, topology.nodes.len(), interval);
         let memory = vec![Memory::default(); setup.scenario.plan.len()];
         let mut world = Self {
             scenario: setup.scenario,
@@ -147,7 +149,19 @@ impl World {
             taken: Totals::default(),
             trail: Vec::new(),
         };
+        for id in 0..world.fleet.instances.len() as u32 {
+            let group = world.group_of(world.fleet.instances[id as usize].cell);
+            world.probing.add(id, group, noise);
+        }
+        for (group, transition) in births {
+            let group = &mut world.control.groups[group];
+            group.decider.observe(&group.catalog, &transition, &mut Out::new());
+        }
+        for group in &mut world.control.groups {
+            group.decider.lead(&group.catalog, &mut Out::new());
+        }
         world.cover_all();
+        world.prime_probes();
         world.look_at_all();
         world.shared.push(0, Event::Probes);
         world.shared.push(S, Event::Second);
@@ -172,9 +186,7 @@ impl World {
         while let Some((_, event)) = self.shared.queue.pop_until(limit) {
             self.shared.totals.events += 1;
             self.play(event);
-            if !self.control.effects.transitions.is_empty()
-                || !self.control.effects.updates.is_empty()
-            {
+            if !self.control.effects.is_empty() {
                 self.settle();
             }
             if !self.plane.stopped.is_empty() {
@@ -207,6 +219,7 @@ impl World {
             Event::Probe { instance, life, prober, answer } => {
                 self.on_probe(instance, life, prober, answer);
             }
+            Event::Review { group } => self.on_review(usize::from(group)),
             Event::Begin { plan } => self.on_begin(plan),
             Event::Step { plan, step } => self.on_step(plan, step),
             Event::End { plan } => self.on_end(plan),
@@ -243,6 +256,12 @@ impl World {
             }
             for update in std::mem::take(&mut self.control.effects.updates) {
                 self.plane.on_update(&mut self.shared, &update);
+            }
+            for number in std::mem::take(&mut self.control.effects.fresh) {
+                self.forget_group(number);
+            }
+            for (number, out) in std::mem::take(&mut self.control.effects.health) {
+                self.health_out(number, out);
             }
         }
     }
@@ -371,8 +390,8 @@ fn directory(topology: &Topology) -> Result<Directory, DirectoryError> {
 fn catalogs(
     directory: &Directory,
     topology: &Topology,
-    fleet: &Fleet,
-    shards: &[u8],
+    (fleet, shards): (&Fleet, &[u8]),
+    births: &mut Vec<(usize, Transition)>,
     shared: &mut Shared,
 ) -> Vec<(u8, CatalogShard)> {
     let count = topology.shape.shards;
@@ -402,6 +421,7 @@ fn catalogs(
             let entry = Entry { proposed: Time::ZERO, command };
             let verdict = catalogs[group].1.apply(&entry, Term(0), Time::ZERO, &mut out);
             shared.assert(verdict.accepted(), "I6", || format!("{command:?}: {verdict}"));
+            births.extend(out.transitions.drain(..).map(|transition| (group, transition)));
         }
     }
     catalogs

@@ -1,17 +1,17 @@
 //! Active probes, exact, at full scale: a bucket of instances every ten milliseconds.
 //!
-//! A probe that is answered well by an instance in good standing changes nothing and makes no event, so
-//! the loop over a bucket is a look at one byte and one random word each.
+//! What a result means is the decider's business. A success that would change nothing there is counted and
+//! not played, so the loop over a bucket is a look at two bytes and one random word each.
 
 use super::World;
 use super::fleet::Truth;
 use super::shared::{Answer, Event};
 use crate::noise::{Draw, Noise, pair};
-use crate::queue::{MS, Micros, S, micros};
+use crate::queue::{MS, Micros, micros};
 use crate::topology::REGIONS;
-use oncall_discovery::types::{Reason, Source, State};
+use oncall_discovery::health::{HealthMessage, HealthRules};
+use oncall_discovery::types::{Generation, InstanceId, Out, ProberId, State, Time};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// Width of a bucket.
 const BUCKET: Micros = 10 * MS;
@@ -21,85 +21,61 @@ pub(crate) const PROBERS: u8 = 3;
 const LOSS: f64 = 0.000_5;
 /// Loss within a burst of a node's channel, its mean length (s), and the time between two (s).
 const BURST: (f64, f64, f64) = (0.9, 3.0, 7_200.0);
+/// Round trip of a probe that is answered.
+const ROUND_TRIP: Micros = 2 * MS;
 
-/// A byte for the probe loop.
+/// A byte for the probe loop: nothing to see.
 const FINE: u8 = 0;
 /// Look closer.
 const CLOSER: u8 = 1;
 /// Not probed.
 const UNPROBED: u8 = 2;
 
-/// What a prober has seen lately.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-struct Prober {
-    probes: u32,
-    failures: u32,
-    window: Micros,
-    quarantined_until: Micros,
-    bad_until: Micros,
-}
-
-/// Probe bookkeeping.
+/// Probe bookkeeping that is not the decider's.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Probing {
     buckets: Vec<Vec<u32>>,
     look: Vec<u8>,
-    fails: Vec<u8>,
-    passes: Vec<u8>,
-    asked: Vec<bool>,
-    probers: Vec<Prober>,
+    /// Group times probers plus the prober at home.
+    home: Vec<u8>,
+    /// Successes in a row that the decider was told of; it needs no more than the recovery threshold.
+    told: Vec<u8>,
+    /// Successes by home that were not played, since the last time they were counted.
+    quiet: Vec<u32>,
+    bad_prober_until: Vec<Micros>,
     /// Loss of a zone's link to the probers, and until when.
     links: Vec<(f64, Micros)>,
     node_burst: Vec<Micros>,
     stopped: [Micros; REGIONS],
-    /// Times of removals by cell, for the capacity guard.
-    removals: Vec<VecDeque<Micros>>,
-    round: u64,
     burst_number: u64,
 }
 
 impl Probing {
-    pub(crate) fn new(cells: usize, nodes: usize, interval_s: f64) -> Self {
+    pub(crate) fn new(groups: usize, nodes: usize, interval_s: f64) -> Self {
         Self {
             buckets: vec![Vec::new(); buckets(interval_s)],
             look: Vec::new(),
-            fails: Vec::new(),
-            passes: Vec::new(),
-            asked: Vec::new(),
-            probers: vec![Prober::default(); REGIONS * usize::from(PROBERS)],
+            home: Vec::new(),
+            told: Vec::new(),
+            quiet: vec![0; groups * usize::from(PROBERS)],
+            bad_prober_until: vec![0; REGIONS * usize::from(PROBERS)],
             links: vec![(0.0, 0); REGIONS * 4],
             node_burst: vec![0; nodes],
             stopped: [0; REGIONS],
-            removals: vec![VecDeque::new(); cells],
-            round: 0,
             burst_number: 0,
         }
     }
 
-    /// Gives an instance its phase.
-    pub(crate) fn add(&mut self, id: u32, noise: Noise) {
+    /// Gives an instance its phase and its prober.
+    pub(crate) fn add(&mut self, id: u32, group: u16, noise: Noise) {
         let count = self.buckets.len() as u64;
         let phase = noise.below(Draw::ProbePhase, u64::from(id), 0, count);
         self.buckets[phase as usize].push(id);
         let at = id as usize + 1;
         self.look.resize(at.max(self.look.len()), UNPROBED);
-        self.fails.resize(at.max(self.fails.len()), 0);
-        self.passes.resize(at.max(self.passes.len()), 0);
-        self.asked.resize(at.max(self.asked.len()), false);
-    }
-
-    /// Another interval: all instances get their phases anew.
-    pub(crate) fn set_interval(&mut self, interval_s: f64, noise: Noise) {
-        let count = buckets(interval_s);
-        if count == self.buckets.len() {
-            return;
-        }
-        let mut ids: Vec<u32> = self.buckets.iter().flatten().copied().collect();
-        ids.sort_unstable();
-        self.buckets = vec![Vec::new(); count];
-        for id in ids {
-            self.add(id, noise);
-        }
+        self.told.resize(at.max(self.told.len()), 0);
+        self.home.resize(at.max(self.home.len()), 0);
+        self.home[id as usize] = (group as u8) * PROBERS + (id % u32::from(PROBERS)) as u8;
     }
 
     pub(crate) fn stop(&mut self, region: usize, until: Micros) {
@@ -107,11 +83,18 @@ impl Probing {
     }
 
     pub(crate) fn spoil_prober(&mut self, region: usize, until: Micros) {
-        self.probers[region * usize::from(PROBERS)].bad_until = until;
+        self.bad_prober_until[region * usize::from(PROBERS)] = until;
     }
 
     pub(crate) fn spoil_link(&mut self, region: usize, zone: usize, loss: f64, until: Micros) {
         self.links[region * 4 + zone] = (loss, until);
+    }
+
+    /// The decider may have forgotten what it knew of an instance.
+    pub(crate) fn forget(&mut self, id: u32) {
+        if let Some(told) = self.told.get_mut(id as usize) {
+            *told = 0;
+        }
     }
 }
 
@@ -120,30 +103,68 @@ fn buckets(interval_s: f64) -> usize {
 }
 
 impl World {
+    /// Another interval: all instances get their phases anew.
+    pub(crate) fn set_probe_interval(&mut self) {
+        let count = buckets(self.shared.dials.probe_interval_s);
+        if count == self.probing.buckets.len() {
+            return;
+        }
+        self.probing.buckets = vec![Vec::new(); count];
+        for id in 0..self.fleet.instances.len() as u32 {
+            let group = self.group_of(self.fleet.instances[id as usize].cell);
+            self.probing.add(id, group, self.shared.noise);
+        }
+    }
+
+    pub(crate) fn health_rules(&self) -> HealthRules {
+        HealthRules::new(&self.shared.dials, PROBERS)
+    }
+
+    /// Tells the deciders what the first probes of a healthy fleet would.
+    pub(crate) fn prime_probes(&mut self) {
+        let enough = self.shared.dials.recovery_threshold as u8;
+        let mut out = Out::new();
+        for id in 0..self.fleet.instances.len() as u32 {
+            let group = usize::from(self.group_of(self.fleet.instances[id as usize].cell));
+            let group = &mut self.control.groups[group];
+            let Some(row) = group.catalog.row_of(InstanceId(id)) else { continue };
+            let first = (id % u32::from(PROBERS)) as u8;
+            for prober in 0..self.shared.dials.confirming_probers as u8 {
+                let prober = ProberId((first + prober) % PROBERS);
+                for _ in 0..enough {
+                    let now = Time::ZERO;
+                    group.decider.on_probe_of_row(now, row, prober, true, &group.catalog, &mut out);
+                }
+            }
+            self.probing.told[id as usize] = enough;
+        }
+    }
+
     /// What the probe loop has to know about an instance.
     pub(crate) fn look_again(&mut self, id: u32) {
-        let instance = &self.fleet.instances[id as usize];
+        let Some(instance) = self.fleet.instances.get(id as usize) else { return };
         let node = usize::from(instance.node);
         let region = usize::from(self.topology.nodes[node].region);
         let now = self.shared.now();
         let (_, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
+        let enough = self.shared.dials.recovery_threshold as u8;
         let look = match instance.state {
             State::Ready
                 if instance.truth.answers()
                     && !instance.dependency_bad
                     && self.probing.node_burst[node] <= now
                     && link_until <= now
-                    && self.probing.fails[id as usize] == 0 =>
+                    && self.probing.told[id as usize] >= enough =>
             {
                 FINE
             }
-            State::Ready | State::Unhealthy => CLOSER,
+            State::Starting | State::Ready | State::Unhealthy => CLOSER,
             _ => UNPROBED,
         };
         self.probing.look[id as usize] = look;
     }
 
-    /// All instances on a zone's link, or everywhere.
+    /// Everything anew, after something that concerns many.
     pub(crate) fn look_at_all(&mut self) {
         for id in 0..self.fleet.instances.len() as u32 {
             self.look_again(id);
@@ -156,11 +177,11 @@ impl World {
         let count = self.probing.buckets.len() as u64;
         let slot = (now / BUCKET % count) as usize;
         let round = now / BUCKET / count;
-        self.probing.round = round;
         let noise = self.shared.noise;
         let bucket = std::mem::take(&mut self.probing.buckets[slot]);
-        let any_bad = self.probing.probers.iter().any(|prober| prober.bad_until > now)
+        let any_bad = self.probing.bad_prober_until.iter().any(|&until| until > now)
             || self.probing.stopped.iter().any(|&until| until > now);
+        let agreeing = self.shared.dials.confirming_probers as u8;
         let lost = (LOSS * 4_294_967_296.0) as u64;
         let mut probes = 0;
         for &id in &bucket {
@@ -168,196 +189,221 @@ impl World {
             if look == UNPROBED {
                 continue;
             }
-            probes += 1;
-            let word = noise.word(Draw::ProbeLoss, u64::from(id), round);
-            if look == FINE && !any_bad && word >> 32 >= lost {
-                continue;
+            for turn in 0..agreeing {
+                probes += 1;
+                let word =
+                    noise.word(Draw::ProbeLoss, u64::from(id) | u64::from(turn) << 40, round);
+                if look == FINE && !any_bad && word >> 32 >= lost {
+                    self.probing.quiet[usize::from(self.probing.home[id as usize])] += 1;
+                } else {
+                    self.probe(id, turn, word);
+                }
             }
-            self.probe(id, word);
         }
         self.shared.totals.probes += probes;
         self.probing.buckets[slot] = bucket;
         self.shared.push(now + BUCKET, Event::Probes);
+        if now % (100 * MS) == 0 {
+            self.count_quiet();
+        }
     }
 
-    /// One probe in full.
-    fn probe(&mut self, id: u32, word: u64) {
+    /// Counts the successes that were not played for the probers' checks of themselves.
+    fn count_quiet(&mut self) {
+        let now = self.shared.time();
+        for home in 0..self.probing.quiet.len() {
+            let count = std::mem::take(&mut self.probing.quiet[home]);
+            if count > 0 {
+                let (group, prober) = (home / usize::from(PROBERS), home % usize::from(PROBERS));
+                let decider = &mut self.control.groups[group].decider;
+                decider.settled_probes(now, ProberId(prober as u8), count);
+            }
+        }
+    }
+
+    /// One probe in full, by the instance's first, second or third prober.
+    fn probe(&mut self, id: u32, turn: u8, word: u64) {
         let now = self.shared.now();
         let instance = self.fleet.instances[id as usize];
-        let node = usize::from(instance.node);
-        let region = usize::from(self.topology.nodes[node].region);
+        let region = usize::from(self.topology.nodes[usize::from(instance.node)].region);
         if self.probing.stopped[region] > now {
             return;
         }
-        let prober = self.prober_for(id, region);
-        self.send_probe(id, prober, word, 0);
+        let group = usize::from(self.group_of(instance.cell));
+        let first = (id % u32::from(PROBERS)) as u8 + turn;
+        let decider = &self.control.groups[group].decider;
+        // A prober in quarantine is stood in for; it goes on probing, so that it can be believed again.
+        let stands = |p: &u8| !decider.quarantined(Time(now), ProberId(*p));
+        let prober = (0..PROBERS).map(|hop| (first + hop) % PROBERS).find(stands);
+        self.send_probe(id, prober.unwrap_or(first % PROBERS), word);
     }
 
-    /// The prober of an instance: a fixed one, or the next that is not in quarantine.
-    fn prober_for(&self, id: u32, region: usize) -> u8 {
-        let now = self.shared.now();
-        let first = (id % u32::from(PROBERS)) as u8;
-        (0..PROBERS)
-            .map(|hop| (first + hop) % PROBERS)
-            .find(|&p| {
-                let at = region * usize::from(PROBERS) + usize::from(p);
-                self.probing.probers[at].quarantined_until <= now
-            })
-            .unwrap_or(first)
-    }
-
-    fn send_probe(&mut self, id: u32, prober: u8, word: u64, extra: Micros) {
+    fn send_probe(&mut self, id: u32, prober: u8, word: u64) {
         let now = self.shared.now();
         let instance = self.fleet.instances[id as usize];
         let node = usize::from(instance.node);
         let region = usize::from(self.topology.nodes[node].region);
         let at = region * usize::from(PROBERS) + usize::from(prober);
         let (link_loss, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
-        let mut loss = LOSS;
-        if self.probing.node_burst[node] > now {
-            loss = BURST.0;
-        }
+        let mut loss = if self.probing.node_burst[node] > now { BURST.0 } else { LOSS };
         if link_until > now {
             loss = loss.max(link_loss);
         }
-        let lost = (word >> 32) as f64 / 4_294_967_296.0 < loss
-            || self.probing.probers[at].bad_until > now;
-        let answers = instance.truth.answers() || instance.truth == Truth::Booting;
-        let ok = !lost && instance.truth.answers() && !self.dependency_fails(id);
+        let lost =
+            (word >> 32) as f64 / 4_294_967_296.0 < loss || self.probing.bad_prober_until[at] > now;
+        let depends = self.shared.dials.dependency_mode >= 1.0 && instance.dependency_bad;
+        let ok = !lost && instance.truth.answers() && !depends;
         // A refusal, or a bad answer, comes at once; silence lasts until the timeout.
-        let silent = lost || instance.truth == Truth::Frozen || self.node_is_away(node);
-        let spread = micros(self.shared.dials.probe_interval_s)
-            * (self.shared.dials.probe_jitter_pct as u64)
-            / 100;
-        let jitter = (u64::from(word as u32) * spread) >> 32;
-        let wait = if silent && !(answers && !lost) {
-            micros(self.shared.dials.probe_timeout_s)
-        } else {
-            2 * MS
-        };
-        if ok && self.probing.fails[id as usize] == 0 && instance.state == State::Ready {
-            self.note_probe(at, true);
-            return;
-        }
+        let silent = lost || instance.truth == Truth::Frozen || self.fleet.node_away[node] > 0;
+        let wait =
+            if silent && !ok { micros(self.shared.dials.probe_timeout_s) } else { ROUND_TRIP };
+        let spread =
+            self.shared.dials.probe_interval_s * self.shared.dials.probe_jitter_pct / 100.0;
+        let jitter = (u64::from(word as u32) * micros(spread)) >> 32;
         let answer = if ok { Answer::Ok } else { Answer::Failed };
-        let life = instance.life;
-        self.shared
-            .push(now + jitter + wait + extra, Event::Probe { instance: id, life, prober, answer });
-    }
-
-    fn node_is_away(&self, node: usize) -> bool {
-        self.fleet.node_away[node] > 0
-    }
-
-    fn dependency_fails(&self, id: u32) -> bool {
-        self.shared.dials.dependency_mode >= 1.0 && self.fleet.instances[id as usize].dependency_bad
-    }
-
-    /// The self-check of a prober: if many of its targets fail at once, it is the one that is bad.
-    fn note_probe(&mut self, at: usize, ok: bool) {
-        let now = self.shared.now();
-        let window = micros(self.shared.dials.probe_interval_s);
-        // Successes of healthy instances are not played one by one; a fifth of the targets is many.
-        let targets = self.fleet.instances.len() / self.probing.probers.len();
-        let prober = &mut self.probing.probers[at];
-        if now >= prober.window + window {
-            (prober.probes, prober.failures, prober.window) = (0, 0, now);
-        }
-        prober.probes += 1;
-        prober.failures += u32::from(!ok);
-        if f64::from(prober.failures) > 0.2 * targets as f64 && prober.failures > 5 {
-            prober.quarantined_until = now + 30 * S;
-        }
+        let event = Event::Probe { instance: id, life: instance.life, prober, answer };
+        self.shared.push(now + jitter + wait, event);
     }
 
     /// A probe's end is known.
     pub(crate) fn on_probe(&mut self, id: u32, life: u32, prober: u8, answer: Answer) {
-        let now = self.shared.now();
+        let now = self.shared.time();
         let instance = self.fleet.instances[id as usize];
         let region = usize::from(self.topology.nodes[usize::from(instance.node)].region);
-        let at = region * usize::from(PROBERS) + usize::from(prober);
-        self.note_probe(at, answer == Answer::Ok);
-        if self.probing.stopped[region] > now {
+        // Its answer was that of an earlier process.
+        if instance.life != life && instance.truth.answers() {
             return;
         }
-        if self.probing.probers[at].quarantined_until > now {
-            self.shared.totals.probes_quarantined += 1;
-            return;
-        }
-        let _ = life; // a restarted process is judged by the same prober, from where it stood
-        let at = id as usize;
-        match answer {
-            Answer::Ok => {
-                self.probing.fails[at] = 0;
-                self.probing.passes[at] = self.probing.passes[at].saturating_add(1);
-                self.recover(id);
-            }
-            Answer::Failed => {
-                self.shared.totals.probe_failures += 1;
-                self.probing.passes[at] = 0;
-                self.probing.fails[at] = self.probing.fails[at].saturating_add(1);
-                self.judge(id);
-            }
-        }
-        self.look_again(id);
-    }
-
-    fn recover(&mut self, id: u32) {
-        let instance = self.fleet.instances[id as usize];
-        let enough =
-            f64::from(self.probing.passes[id as usize]) >= self.shared.dials.recovery_threshold;
-        if instance.state == State::Unhealthy && enough {
-            self.ask_move(id, State::Ready, Reason::Recovered, Source::Health);
-        }
-    }
-
-    fn judge(&mut self, id: u32) {
-        let at = id as usize;
-        let instance = self.fleet.instances[at];
-        if f64::from(self.probing.fails[at]) < self.shared.dials.failure_threshold
-            || instance.state != State::Ready
+        let number = usize::from(self.group_of(instance.cell));
+        if self.probing.stopped[region] > now.0
+            || self.control.groups[number].live_leader().is_none()
         {
             return;
         }
-        let needed = self.shared.dials.confirming_probers as u64 - 1;
-        let threshold = self.shared.dials.failure_threshold as u8;
-        let extra = u64::from(self.probing.fails[at] - threshold);
-        if extra < needed {
-            // Another prober looks at once; its failure counts towards the agreement.
-            let region = usize::from(self.topology.nodes[usize::from(instance.node)].region);
-            let other = (self.prober_for(id, region) + 1 + extra as u8) % PROBERS;
-            let number = self.shared.next();
-            let word = self.shared.noise.word(Draw::ProbeLoss, pair(id, 1), number);
-            self.send_probe(id, other, word, 0);
-            return;
+        let ok = answer == Answer::Ok;
+        self.shared.totals.probe_failures += u64::from(!ok);
+        let told = &mut self.probing.told[id as usize];
+        *told = if ok { told.saturating_add(1) } else { 0 };
+        let group = &mut self.control.groups[number];
+        let quarantined = group.decider.quarantined(now, ProberId(prober));
+        let mut out = Out::new();
+        if let Some(row) = group.catalog.row_of(InstanceId(id)) {
+            let prober = ProberId(prober);
+            group.decider.on_probe_of_row(now, row, prober, ok, &group.catalog, &mut out);
         }
-        if self.guard_allows(instance.cell) {
-            let now = self.shared.now();
-            if let Some(line) = self.shared.clocks.get_mut(instance.clock) {
-                line.detected.get_or_insert(now);
+        if !quarantined && group.decider.quarantined(now, ProberId(prober)) {
+            self.forget_group(number);
+        }
+        self.shared.totals.probes_quarantined += u64::from(quarantined);
+        self.health_out(number, out);
+        self.look_again(id);
+    }
+
+    /// A decider forgot what probers had told it: everything in its group has to be told again.
+    pub(crate) fn forget_group(&mut self, number: usize) {
+        for id in 0..self.fleet.instances.len() as u32 {
+            if usize::from(self.group_of(self.fleet.instances[id as usize].cell)) == number {
+                self.probing.forget(id);
+                self.look_again(id);
             }
-            self.ask_move(id, State::Unhealthy, Reason::ProbesFailed, Source::Health);
-        } else {
-            self.shared.totals.guard_held += 1;
-            self.shared.goals.guard_held_a_removal += 1;
         }
     }
 
-    /// The capacity guard: health may remove so much of a cell within a minute, and always one.
-    fn guard_allows(&mut self, cell: u32) -> bool {
-        let now = self.shared.now();
-        let ready = self.ready_in(cell);
-        let removals = &mut self.probing.removals[cell as usize];
-        while removals.front().is_some_and(|&at| at + 60 * S <= now) {
-            removals.pop_front();
+    /// What the node's agent says of an instance.
+    pub(crate) fn report(&mut self, id: u32) {
+        let instance = self.fleet.instances[id as usize];
+        let started = instance.truth.answers();
+        let depends = self.shared.dials.dependency_mode >= 1.0 && instance.dependency_bad;
+        let ready = instance.truth == Truth::Serving && !depends;
+        let number = usize::from(self.group_of(instance.cell));
+        let group = &mut self.control.groups[number];
+        if group.live_leader().is_none() || self.fleet.node_away[usize::from(instance.node)] > 0 {
+            return;
         }
-        let share = self.shared.dials.guard_share_pct / 100.0;
-        let allowed = ((share * (ready as f64 + removals.len() as f64)) as usize).max(1);
-        if removals.len() >= allowed {
-            return false;
+        let mut out = Out::new();
+        group.decider.on_report(
+            self.shared.time(),
+            (InstanceId(id), instance.generation),
+            (started, ready),
+            &group.catalog,
+            &mut out,
+        );
+        self.health_out(number, out);
+    }
+
+    /// Carries out what a decider wants.
+    pub(crate) fn health_out(
+        &mut self,
+        number: usize,
+        out: Out<HealthMessage, oncall_discovery::health::HealthTimer>,
+    ) {
+        use oncall_discovery::types::Metric;
+        let held = out.total(Metric::GuardHeld);
+        self.shared.totals.guard_held += held;
+        self.shared.goals.guard_held_a_removal += held;
+        for timer in out.timers {
+            self.shared.push(timer.at.0, Event::Review { group: number as u16 });
         }
-        removals.push_back(now);
-        true
+        for message in out.sends {
+            match message.body {
+                HealthMessage::Propose(command) => {
+                    self.note_detection(&command);
+                    self.control.ask(number as u16, command, false, &mut self.shared);
+                }
+                HealthMessage::ProbeNow(instance, generation) => {
+                    self.probe_now(instance, generation);
+                }
+                HealthMessage::ReportNow(instance, _) => {
+                    let id = instance.0;
+                    let life = self.fleet.instances[id as usize].life;
+                    let index = self.shared.next();
+                    let hop = self.shared.hop(
+                        super::shared::HOP_ASK,
+                        Draw::Replica,
+                        u64::from(id) | 1 << 41,
+                        index,
+                    );
+                    let what = super::shared::Life::Report;
+                    let at = self.shared.now() + hop;
+                    self.shared.push(at, Event::Life { instance: id, life, what });
+                }
+            }
+        }
+    }
+
+    /// Notes when a removal was decided: the end of the detection part of the fifteen seconds.
+    fn note_detection(&mut self, command: &oncall_discovery::catalog::Command) {
+        use oncall_discovery::catalog::Command;
+        if let Command::Move { instance, to: State::Unhealthy, .. } = command {
+            let now = self.shared.now();
+            let clock = self.fleet.instances[instance.index()].clock;
+            if let Some(line) = self.shared.clocks.get_mut(clock) {
+                line.detected.get_or_insert(now);
+            }
+        }
+    }
+
+    /// All probers look at an instance at once.
+    fn probe_now(&mut self, instance: InstanceId, generation: Generation) {
+        let id = instance.0;
+        if self.fleet.instances[id as usize].generation != generation {
+            return;
+        }
+        for prober in 0..PROBERS {
+            let number = self.shared.next();
+            let word = self.shared.noise.word(Draw::ProbeLoss, pair(id, 1), number);
+            self.send_probe(id, prober, word);
+        }
+    }
+
+    /// The decider looks again at what it held back.
+    pub(crate) fn on_review(&mut self, number: usize) {
+        let group = &mut self.control.groups[number];
+        let mut out = Out::new();
+        if group.live_leader().is_some() {
+            group.decider.on_timer(self.shared.time(), &group.catalog, &mut out);
+        }
+        self.health_out(number, out);
     }
 
     /// Draws the bursts that begin within this second.
@@ -365,8 +411,7 @@ impl World {
         let now = self.shared.now();
         let nodes = self.fleet.node_away.len() as u64;
         let noise = self.shared.noise;
-        let expected = nodes as f64 / BURST.2;
-        let mut left = expected;
+        let mut left = nodes as f64 / BURST.2;
         while left > 0.0 {
             self.probing.burst_number += 1;
             let number = self.probing.burst_number;

@@ -25,6 +25,8 @@ pub enum Event {
     Probes,
     /// A probe that matters is answered or given up.
     Probe { instance: u32, life: u32, prober: u8, answer: Answer },
+    /// A decider looks again at what it held back.
+    Review { group: u16 },
     /// The schedule: an action begins.
     Begin { plan: u16 },
     /// A step of an action.
@@ -85,6 +87,8 @@ pub struct Delivery {
 pub enum Life {
     /// Startup and readiness passed.
     Booted,
+    /// Its agent is asked to report.
+    Report,
     /// It withdraws readiness.
     Withdraw,
     /// It no longer takes new work.
