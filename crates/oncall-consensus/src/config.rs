@@ -38,6 +38,7 @@ pub struct Config {
     pub eager_commit: bool,
     /// A fault that is put in on purpose, to see whether the checks find it.
     #[cfg(any(test, feature = "mutation"))]
+    #[serde(skip)]
     pub mutation: Option<Mutation>,
 }
 

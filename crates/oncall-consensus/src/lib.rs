@@ -27,7 +27,19 @@
 //!   [`Outcome::Accepted`] (its place is committed with its term) means that it counts.
 //! * A leader that has no confirmed quorum refuses proposals, and steps down a little later.
 //! * [`Fence::Barrier`] ties a proposal to one term after that term's barrier is committed.
+//! * Terms never fall along the log, and a place never changes once it is committed: revisions that
+//!   follow the index are strictly monotonic (I1 of the discovery specification), and an expiry that
+//!   was fenced carries the term of the leader that decided it in [`Entry::term`] (I9).
 //! * Election timeouts are a function of (key, replica, term, attempt): equal inputs, equal outputs.
+//!
+//! What is *not* promised: progress while some links are dead and others live. A leader needs a
+//! quorum that reaches it both ways, and an election a candidate with the newest log among one.
+//!
+//! # How it is verified
+//!
+//! [`harness`] plays plans of trouble against whole groups and checks every property after every input;
+//! the unit tests search small groups exhaustively, with and without clocks; and each fault of
+//! [`Mutation`], put in on purpose, must be found by one or the other.
 //!
 //! ```
 //! use oncall_consensus::{Config, Fence, Outcome, Output, Replica};

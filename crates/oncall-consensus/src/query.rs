@@ -11,7 +11,7 @@ impl<C, S> Replica<C, S> {
         &self.config
     }
 
-    /// What must survive a crash; see [`Output::dirty`].
+    /// What must survive a crash; see [`Output::dirty`](crate::Output::dirty).
     pub fn durable(&self) -> &Durable<C, S> {
         &self.durable
     }
@@ -37,7 +37,7 @@ impl<C, S> Replica<C, S> {
         self.role
     }
 
-    /// Whether it leads its term (and perhaps no longer knows better: see [`Refusal::NoQuorum`](crate::Refusal)).
+    /// Whether it leads its term (and perhaps no longer knows better: see [`NoQuorum`](crate::Refusal::NoQuorum)).
     #[inline]
     pub fn is_leader(&self) -> bool {
         self.role == Role::Leader

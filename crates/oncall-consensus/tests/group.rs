@@ -391,3 +391,27 @@ fn a_clone_goes_its_own_way() {
     }
     assert_eq!(again, other.members, "ticks before the deadline can be left out");
 }
+
+#[test]
+fn a_saved_group_plays_on_alike() {
+    let mut group = Group::led(5);
+    group.cut = vec![4];
+    for command in 0..30 {
+        group.propose(0, command);
+    }
+    group.input(0, |member, out| member.compact(20, 5, 0, out)).unwrap();
+    group.cut.clear();
+    let bytes = postcard::to_stdvec(&group.members).unwrap();
+    let members: Vec<Member> = postcard::from_bytes(&bytes).unwrap();
+    assert_eq!(members, group.members);
+    let mut other =
+        Group { now: group.now, members, cut: Vec::new(), out: Output::new(), installs: 0 };
+    for it in [&mut group, &mut other] {
+        it.pass(1_000);
+        it.propose(0, 77);
+        it.cut = vec![0];
+        it.pass(5_000);
+    }
+    assert_eq!(other.members, group.members);
+    assert!((1..5).any(|id| group.at(id).is_leader()));
+}
