@@ -18,6 +18,10 @@ mod shard;
 mod table;
 
 #[cfg(test)]
+mod fence_model;
+#[cfg(test)]
+mod machine_tests;
+#[cfg(test)]
 mod tests;
 
 pub use audit::AuditLog;

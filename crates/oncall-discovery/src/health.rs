@@ -22,6 +22,8 @@ mod probe;
 mod prober;
 
 #[cfg(test)]
+mod machine_tests;
+#[cfg(test)]
 mod tests;
 
 pub use decider::{Decider, HealthMessage, HealthRules, HealthTimer, PROBERS_MAX, ProbeSeen};

@@ -153,7 +153,9 @@ impl Claims {
         };
         [kind, a, b, c].into_iter().for_each(&mut put);
         if let Role::Proxy { services, .. } = &self.role {
-            services.iter().for_each(|service| put(service.0.into()));
+            for service in services {
+                put(service.0.into());
+            }
         }
         bytes
     }

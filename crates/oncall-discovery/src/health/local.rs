@@ -139,9 +139,8 @@ mod tests {
         mode: DependencyMode::Critical,
     };
 
-    fn report(started: bool, ready: bool) -> Option<LocalAction> {
-        Some(LocalAction::Report { started, ready })
-    }
+    const UP: Option<LocalAction> = Some(LocalAction::Report { started: true, ready: false });
+    const READY: Option<LocalAction> = Some(LocalAction::Report { started: true, ready: true });
 
     #[test]
     fn startup_holds_liveness_back() {
@@ -157,22 +156,22 @@ mod tests {
         assert_eq!(stuck, LocalHealth::new(Time::from_s(62)), "and protects the next start");
 
         let up = health.check(Time::from_s(59), LocalSignal::Startup(true), &RULES);
-        assert_eq!(up, report(true, false));
+        assert_eq!(up, UP);
         assert_eq!(health.check(Time::from_s(60), LocalSignal::Startup(true), &RULES), None);
     }
 
     fn a_broken_dependency_never_restarts(mut health: LocalHealth) {
         let mut check = |signal| health.check(Time::from_s(1), signal, &RULES);
         check(LocalSignal::Startup(true));
-        assert_eq!(check(LocalSignal::Readiness(Readiness::FINE)), report(true, true));
+        assert_eq!(check(LocalSignal::Readiness(Readiness::FINE)), READY);
         let broken = Readiness { critical: false, ..Readiness::FINE };
         assert_eq!(check(LocalSignal::Readiness(broken)), None);
-        assert_eq!(check(LocalSignal::Readiness(broken)), report(true, false));
+        assert_eq!(check(LocalSignal::Readiness(broken)), UP);
         for _ in 0..1_000 {
             assert_eq!(check(LocalSignal::Readiness(broken)), None);
             assert_eq!(check(LocalSignal::Liveness(true)), None);
         }
-        assert_eq!(check(LocalSignal::Readiness(Readiness::FINE)), report(true, true));
+        assert_eq!(check(LocalSignal::Readiness(Readiness::FINE)), READY);
     }
 
     #[test]

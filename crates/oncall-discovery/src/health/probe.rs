@@ -86,8 +86,8 @@ mod tests {
 
     #[test]
     fn it_takes_a_run_to_change_an_opinion() {
-        let mut record = ProbeRecord::NEW;
         use Opinion::{Down, Up};
+        let mut record = ProbeRecord::NEW;
         assert_eq!(play(&mut record, "++", 3, 2), [None, Some(Up)]);
         assert_eq!(play(&mut record, "--+--+", 3, 2), [None; 6], "no three in a row");
         assert_eq!(play(&mut record, "---", 3, 2), [None, None, Some(Down)]);

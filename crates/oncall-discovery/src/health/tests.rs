@@ -96,14 +96,14 @@ impl Bench {
         self.settle(now);
     }
 
-    fn report(&mut self, now: Time, n: u32, started: bool, ready: bool) {
+    pub(super) fn report(&mut self, now: Time, n: u32, started: bool, ready: bool) {
         let generation = self.shard.find(InstanceId(n)).unwrap().generation;
         let who = (InstanceId(n), generation);
         self.decider.on_report(now, who, (started, ready), &self.shard, &mut self.out);
         self.settle(now);
     }
 
-    fn complain(&mut self, now: Time, n: u32, proxy: u16, zone: u8) {
+    pub(super) fn complain(&mut self, now: Time, n: u32, proxy: u16, zone: u8) {
         let generation = self.shard.find(InstanceId(n)).unwrap().generation;
         let from = (ProxyId(proxy), place(zone));
         let who = (InstanceId(n), generation);

@@ -119,8 +119,9 @@ fn one_message_renews_all_instances_of_a_node_and_no_others() {
     bench.register(Time::from_s(100), 12, 2);
     let listed = [(10, 1), (11, 1), (12, 1), (20, 1), (99, 1)];
     let refused = bench.renew(Time::from_s(120), 1, &listed);
-    use RenewalRefusal as R;
-    assert_eq!(refused, [R::OtherGeneration, R::OtherNode, R::Unknown]);
+    let expected =
+        [RenewalRefusal::OtherGeneration, RenewalRefusal::OtherNode, RenewalRefusal::Unknown];
+    assert_eq!(refused, expected);
     assert_eq!(bench.out.total(Metric::Renewals), 2);
     assert_eq!(bench.out.total(Metric::RenewalMessages), 1);
     let record = |n| bench.keeper.record(&bench.shard, InstanceId(n)).unwrap().lease_expiry;

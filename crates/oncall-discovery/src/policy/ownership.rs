@@ -57,10 +57,8 @@ impl Ownership {
 
     /// A region claims it: allowed if nobody has it, or if the owner's lease is over by every clock.
     pub fn claim(&mut self, now: Time, region: RegionId) -> Result<OwnershipToken, OwnershipError> {
-        if let Some(held) = self.held {
-            if now <= held.until.after(self.skew) {
-                return Err(OwnershipError::Held(held));
-            }
+        if let Some(held) = self.held.filter(|held| now <= held.until.after(self.skew)) {
+            return Err(OwnershipError::Held(held));
         }
         self.epoch += 1;
         Ok(self.give(now, region))

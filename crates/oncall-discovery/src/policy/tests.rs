@@ -168,9 +168,9 @@ fn ownership_has_one_holder_at_a_time() {
     let second = ownership.claim(Time::from_ms(19_001), B).unwrap();
     assert_eq!(second.epoch, 2);
     assert!(!renewed.may_write(Time::from_s(18)), "the old owner stopped a second before");
-    let old = Err(OwnershipError::OldEpoch { given: 1, known: 2 });
-    assert_eq!(ownership.renew(Time::from_s(20), renewed), old);
-    assert_eq!(ownership.release(renewed), Err(old.unwrap_err()));
+    let old = OwnershipError::OldEpoch { given: 1, known: 2 };
+    assert_eq!(ownership.renew(Time::from_s(20), renewed), Err(old));
+    assert_eq!(ownership.release(renewed), Err(old));
     ownership.release(second).unwrap();
     assert_eq!(ownership.claim(Time::from_s(20), A).unwrap().epoch, 3, "given back, taken at once");
 

@@ -55,7 +55,7 @@ impl Agent {
     /// When to renew next: early by up to a tenth of the interval, so that nodes that came up together drift
     /// apart and nobody is later than the interval (R128). `uniform` is a fresh uniform 32-bit number.
     pub fn next_renewal(now: Time, interval: Span, uniform: u32) -> Time {
-        let early = u128::from(interval.0) * u128::from(uniform) / 10 >> 32;
+        let early = (u128::from(interval.0) * u128::from(uniform) / 10) >> 32;
         now.after(Span(interval.0 - early as u64))
     }
 }
