@@ -27,6 +27,11 @@ impl Bucket {
         Self { rate_per_s, burst, level: burst as i64 * SCALE, filled: now }
     }
 
+    /// An empty bucket: what a process starts with, since nobody knows what it gave away before it crashed.
+    pub fn empty(now: Time, rate_per_s: u64, burst: u64) -> Self {
+        Self { level: 0, ..Self::new(now, rate_per_s, burst) }
+    }
+
     /// Changes the rate and the burst from now on; tokens above the new burst are lost.
     pub fn set(&mut self, now: Time, rate_per_s: u64, burst: u64) {
         self.fill(now);

@@ -109,8 +109,8 @@ impl Server {
     /// A server without cells and streams.
     pub fn new(now: Time, config: ServerConfig) -> Self {
         Self {
-            admission: Bucket::new(now, config.connects_per_s, config.connects_burst),
-            budget: Bucket::new(now, config.snapshot_bytes_per_s, config.snapshot_bytes_burst),
+            admission: Bucket::empty(now, config.connects_per_s, config.connects_burst),
+            budget: Bucket::empty(now, config.snapshot_bytes_per_s, config.snapshot_bytes_burst),
             config,
             cells: BTreeMap::new(),
             streams: BTreeMap::new(),

@@ -260,6 +260,7 @@ fn a_bucket_never_gives_more_than_rate_and_burst() {
     bucket.set(Time::from_s(103), 0, 5);
     assert_eq!(bucket.take(Time::from_s(103), 5), Ok(()));
     assert_eq!(bucket.take(Time::from_s(999), 1), Err(Time::NEVER), "rate zero");
+    assert_eq!(Bucket::empty(Time::ZERO, 10, 5).take(Time::ZERO, 1), Err(Time::from_ms(100)));
     let mut shrunk = Bucket::new(Time::ZERO, 10, 100);
     shrunk.set(Time::ZERO, 10, 3);
     assert_eq!(shrunk.available(Time::ZERO), 3, "what is above the new burst is lost");
@@ -295,7 +296,7 @@ fn publisher(changes: &[Change], now: Time) -> Publisher {
 #[test]
 fn a_rebuilt_publisher_bridges_from_any_revision() {
     let changes: Vec<Change> = (1..=6).map(|i| Change::Added(endpoint(i, 1))).collect();
-    let mut rebuilt = publisher(&changes, Time::from_s(1));
+    let mut rebuilt = publisher(&changes, Time::ZERO);
     assert_eq!(rebuilt.heads(cell()), Some((at(1, 6), at(1, 6))));
     let reader = Peer::Proxy(ProxyId(1));
     for rev in 0..=6 {
@@ -303,7 +304,7 @@ fn a_rebuilt_publisher_bridges_from_any_revision() {
         let watch = Watch { cell: cell(), cursor: Some(at(1, rev)), full: false };
         let hello = Up::Hello { session: rev + 1, proof: 0, watches: vec![watch], policy: 0 };
         let input = PublisherInput::Message(reader, hello);
-        rebuilt.on_event(Time::from_s(1), input, &OpenToAll, &mut out).unwrap();
+        rebuilt.on_event(Time::from_s(60), input, &OpenToAll, &mut out).unwrap();
         let answer = &out.sends.last().unwrap().body;
         match answer {
             Wire::Down(Down::Resumed(head)) => assert_eq!((rev, head.cursor), (6, at(1, 6))),
@@ -348,7 +349,7 @@ fn a_stream_needs_identity_permission_and_admission() {
         let mut out: Out<Wire, ServerTimer> = Out::new();
         let watch = Watch { cell: followed, cursor: None, full: false };
         let hello = Up::Hello { session, proof, watches: vec![watch], policy: 0 };
-        server.on_message(Time::ZERO, Peer::Proxy(ProxyId(peer)), hello, &Strict, &mut out);
+        server.on_message(Time::from_s(9), Peer::Proxy(ProxyId(peer)), hello, &Strict, &mut out);
         let bodies = out.sends.into_iter().map(|message| match message.body {
             Wire::Down(down) => down,
             other => panic!("{other:?}"),
@@ -378,16 +379,18 @@ fn snapshots_wait_for_the_budget_and_nobody_waits_twice() {
         connects_burst: 10,
         ..ServerConfig::default()
     };
+    // Started long ago: its buckets have filled up since.
     let mut server = Server::new(Time::ZERO, config);
+    let start = Time::from_s(10);
     let set = vec![endpoint(1, 1), endpoint(2, 1)];
     server.install(cell(), CellStore::at(cell(), at(1, 5), set));
     let watch = Watch { cell: cell(), cursor: None, full: false };
     let mut out: Out<Wire, ServerTimer> = Out::new();
     for id in 0..3 {
         let hello = Up::Hello { session: 1, proof: 0, watches: vec![watch], policy: 0 };
-        server.on_message(Time::ZERO, Peer::Proxy(ProxyId(id)), hello, &OpenToAll, &mut out);
+        server.on_message(start, Peer::Proxy(ProxyId(id)), hello, &OpenToAll, &mut out);
         let again = Up::Watch(watch);
-        server.on_message(Time::ZERO, Peer::Proxy(ProxyId(id)), again, &OpenToAll, &mut out);
+        server.on_message(start, Peer::Proxy(ProxyId(id)), again, &OpenToAll, &mut out);
     }
     let sent = |out: &Out<Wire, ServerTimer>| {
         let is = |body: &Wire| matches!(body, Wire::Down(Down::Snapshot(_)));
@@ -397,7 +400,7 @@ fn snapshots_wait_for_the_budget_and_nobody_waits_twice() {
     assert_eq!((sent(&out), server.snapshots_waiting()), (1, 3));
     for second in 1..=3 {
         out.clear();
-        server.on_timer(Time::from_s(second), ServerTimer::Snapshots, &mut out);
+        server.on_timer(start.after(Span::from_s(second)), ServerTimer::Snapshots, &mut out);
         assert_eq!(sent(&out), 1);
     }
     assert_eq!(server.snapshots_waiting(), 0);
@@ -405,7 +408,13 @@ fn snapshots_wait_for_the_budget_and_nobody_waits_twice() {
     let full = Watch { full: true, cursor: Some(at(1, 5)), ..watch };
     for id in 0..3 {
         let up = Up::Watch(full);
-        server.on_message(Time::from_s(3), Peer::Proxy(ProxyId(id)), up, &OpenToAll, &mut out);
+        server.on_message(
+            start.after(Span::from_s(3)),
+            Peer::Proxy(ProxyId(id)),
+            up,
+            &OpenToAll,
+            &mut out,
+        );
     }
     assert_eq!(server.snapshots_waiting(), 3);
     server.close(Peer::Proxy(ProxyId(1)));
@@ -435,7 +444,7 @@ fn a_relay_asks_only_for_what_is_asked_of_it() {
         let mut relay = Relay::new(Time::ZERO, RelayConfig { parent, ..config.clone() });
         let mut out = Out::new();
         let input = RelayInput::Message(reader, hello.clone());
-        relay.on_event(Time::ZERO, input, 0, &OpenToAll, &mut out);
+        relay.on_event(Time::from_s(1), input, 0, &OpenToAll, &mut out);
         let up: Vec<_> = out.sends.iter().filter(|message| message.to != reader).collect();
         assert_eq!(up.len(), 1);
         assert_eq!(up[0].to, expected);

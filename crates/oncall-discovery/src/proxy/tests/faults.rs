@@ -539,7 +539,11 @@ fn every_safeguard_is_missed() {
 
 /// A delta is lost and another follows: a gap that the proxy sees by itself (R80, R81, D21).
 fn silent_gap(mutant: Option<Mutant>) {
-    let mut world = filled(setup(mutant), 3);
+    // Heartbeats far apart, or one would tell first.
+    let (base, heartbeat) = (setup(mutant), Span::from_s(60));
+    let server = ServerConfig { heartbeat, ..base.server };
+    let dials = ProxyDials { heartbeat, ..base.dials };
+    let mut world = filled(Setup { relays: 1, server, dials, ..base }, 3);
     world.faults.no_deltas = Some(0);
     world.remove(cell(0), 2);
     world.run(Span::from_ms(400));

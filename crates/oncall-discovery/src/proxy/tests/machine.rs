@@ -350,7 +350,7 @@ impl StateMachineTest for Schedules {
         };
         let mutant = MUTANT.with_borrow(|mutant| *mutant);
         let (relays, proxies, windows) = (shape.relays, shape.proxies, shape.windows);
-        World::new(Setup { relays, proxies, windows, server, mutant, ..base })
+        World::new(Setup { relays, proxies, server, windows, mutant, ..base })
     }
 
     fn apply(mut world: World, state: &Naive, op: Op) -> World {
@@ -366,10 +366,8 @@ impl StateMachineTest for Schedules {
             Op::Wait { ms } => world.run(Span::from_ms(ms)),
             Op::Request { proxy, service, dead } => {
                 let outcome = world.request(proxy, cell(service), |chosen| {
-                    match chosen.instance == InstanceId(dead) {
-                        true => AttemptResult::ConnectRefused,
-                        false => AttemptResult::Served,
-                    }
+                    let up = chosen.instance != InstanceId(dead);
+                    if up { AttemptResult::Served } else { AttemptResult::ConnectRefused }
                 });
                 assert!(!matches!(outcome, Outcome::TooOld | Outcome::PolicyRefused), "I17");
             }

@@ -7,7 +7,9 @@
 use stateright::{Checker, Model, Property};
 
 use super::source::cell;
-use crate::distrib::{Answer, Cursor, DeltaLog, Retention, SnapshotHead, Step, Watch, answer};
+use crate::distrib::{
+    Answer, Cursor, DeltaLog, Retention, SnapshotCause, SnapshotHead, Step, Watch, answer,
+};
 use crate::mutants::{Mutant, Mutants};
 use crate::proxy::{CellSub, SubEvent};
 use crate::types::{Incarnation, Revision, Span, Time};
@@ -40,12 +42,14 @@ struct State {
     faults: u8,
     changes: u8,
     restores: u8,
-    /// Judgements of this path, for the "sometimes" properties.
-    gap: bool,
-    bridged: bool,
-    rejected: bool,
-    retention_over: bool,
+    /// What this path has seen, one bit each, for the "sometimes" properties.
+    seen: u8,
 }
+
+const GAP: u8 = 1;
+const BRIDGED: u8 = 2;
+const REJECTED: u8 = 4;
+const RETENTION_OVER: u8 = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Action {
@@ -106,7 +110,9 @@ impl GapRepair {
             }
             Answer::Snapshot(cause) => {
                 state.sent = Some(head);
-                state.retention_over |= cause == crate::distrib::SnapshotCause::RetentionOver;
+                if cause == SnapshotCause::RetentionOver {
+                    state.seen |= RETENTION_OVER;
+                }
                 self.send(state, Msg::Snapshot { at: head, intact: INTACT })
             }
         }
@@ -117,8 +123,8 @@ impl GapRepair {
         self.send(state, Msg::Watch { cursor, full })
     }
 
-    fn deliver(&self, state: &mut State, message: Msg) -> bool {
-        let event = match message {
+    fn deliver(&self, state: &mut State, message: &Msg) -> bool {
+        let event = match *message {
             Msg::Watch { cursor, full } => {
                 state.sent = cursor;
                 return self.answer(state, Watch { cell: cell(0), cursor, full });
@@ -128,7 +134,9 @@ impl GapRepair {
                 let event = state.sub.on_delta(step, intact, Time::ZERO, self.mutants);
                 if matches!(event, SubEvent::Applied { .. }) {
                     state.set = (state.set == Some(from) && intact).then_some(to);
-                    state.bridged |= matches!(event, SubEvent::Applied { repaired: true, .. });
+                    if matches!(event, SubEvent::Applied { repaired: true, .. }) {
+                        state.seen |= BRIDGED;
+                    }
                 }
                 event
             }
@@ -142,10 +150,18 @@ impl GapRepair {
             }
             Msg::Head { at } => state.sub.on_head(at, Time::ZERO),
         };
-        state.gap |= matches!(event, SubEvent::Repair(_));
-        state.rejected |= matches!(event, SubEvent::Rejected { .. });
-        // A failed check waits for the timer.
-        if matches!(event, SubEvent::Repair(_)) && state.connected { self.ask(state) } else { true }
+        match event {
+            SubEvent::Repair(_) => {
+                state.seen |= GAP;
+                self.ask(state)
+            }
+            // Waits for the timer.
+            SubEvent::Rejected { .. } => {
+                state.seen |= REJECTED;
+                true
+            }
+            _ => true,
+        }
     }
 
     fn publish(&self, state: &mut State) -> bool {
@@ -189,10 +205,7 @@ impl Model for GapRepair {
             faults: self.faults,
             changes: self.changes,
             restores: 1,
-            gap: false,
-            bridged: false,
-            rejected: false,
-            retention_over: false,
+            seen: 0,
         };
         self.connect(&mut state);
         vec![state]
@@ -250,12 +263,12 @@ impl Model for GapRepair {
             }
             Action::Deliver(at) => {
                 let message = state.net.remove(at);
-                !state.connected || self.deliver(&mut state, message)
+                !state.connected || self.deliver(&mut state, &message)
             }
             Action::Repeat(at) => {
                 state.faults -= 1;
                 let message = state.net[at].clone();
-                !state.connected || self.deliver(&mut state, message)
+                !state.connected || self.deliver(&mut state, &message)
             }
             Action::Lose(at) => {
                 state.faults -= 1;
@@ -309,10 +322,12 @@ impl Model for GapRepair {
             Property::eventually("I19: reaches the head", |_, state: &State| {
                 state.changes == 0 && Self::settled(state)
             }),
-            Property::sometimes("a gap was seen", |_, state: &State| state.gap),
-            Property::sometimes("repaired by delta", |_, state: &State| state.bridged),
-            Property::sometimes("retention was over", |_, state: &State| state.retention_over),
-            Property::sometimes("a check failed", |_, state: &State| state.rejected),
+            Property::sometimes("a gap was seen", |_, state: &State| state.seen & GAP != 0),
+            Property::sometimes("repaired by delta", |_, state: &State| state.seen & BRIDGED != 0),
+            Property::sometimes("retention was over", |_, state: &State| {
+                state.seen & RETENTION_OVER != 0
+            }),
+            Property::sometimes("a check failed", |_, state: &State| state.seen & REJECTED != 0),
             Property::sometimes("a new life of the history", |_, state: &State| {
                 state.sub.cursor().is_some_and(|at| at.incarnation == Incarnation(2))
             }),
