@@ -86,6 +86,11 @@ pub enum Up {
     },
     /// Follow a cell, or repair it.
     Watch(Watch),
+    /// A heartbeat told of a newer policy than this reader has.
+    PolicyMissed {
+        /// The one it has.
+        have: u32,
+    },
     /// The stream ends.
     Bye,
 }
@@ -134,6 +139,8 @@ pub enum Down {
     Heartbeat {
         /// The heads.
         heads: Vec<Head>,
+        /// Version of the server's policy; 0 if it has none.
+        policy: u32,
     },
     /// Dials and rules for proxies.
     Policy(ProxyPolicy),
@@ -178,7 +185,7 @@ impl Down {
             + match self {
                 Self::Delta(delta) => delta.changes.len() as u64 * ENDPOINT_BYTES,
                 Self::Snapshot(snapshot) => snapshot.endpoints.len() as u64 * ENDPOINT_BYTES,
-                Self::Heartbeat { heads } => heads.len() as u64 * HEAD_BYTES,
+                Self::Heartbeat { heads, .. } => heads.len() as u64 * HEAD_BYTES,
                 _ => 0,
             }
     }

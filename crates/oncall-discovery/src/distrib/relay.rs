@@ -269,7 +269,10 @@ impl Relay {
             Down::Delta(delta) => self.on_delta(now, peer, &delta, out),
             Down::Snapshot(snapshot) => self.on_snapshot(now, peer, snapshot, out),
             Down::Resumed(head) | Down::ServerBehind(head) => self.on_head(now, peer, head, out),
-            Down::Heartbeat { heads } => {
+            Down::Heartbeat { heads, policy } => {
+                if policy > self.policy {
+                    out.send(peer, Up::PolicyMissed { have: self.policy }.into());
+                }
                 for head in heads {
                     self.on_head(now, peer, head, out);
                 }
@@ -366,6 +369,6 @@ fn cells_of(message: &Up) -> Vec<Cell> {
     match message {
         Up::Hello { watches, .. } => watches.iter().map(|watch| watch.cell).collect(),
         Up::Watch(watch) => vec![watch.cell],
-        Up::Bye => Vec::new(),
+        Up::PolicyMissed { .. } | Up::Bye => Vec::new(),
     }
 }

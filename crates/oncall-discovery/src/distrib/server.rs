@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::message::{
     Delta, Down, Head, ProxyPolicy, Snapshot, Up, Watch, WatchPolicy, Wire, snapshot_bytes,
 };
-use super::{Answer, Bucket, CellStore, Cursor, Retention, answer};
+use super::{Answer, Bucket, CellStore, Cursor, Retention, SnapshotCause, answer};
 use crate::mutants::{Mutant, Mutants};
 use crate::types::{Cell, Metric, Out, Peer, Revision, Span, Time};
 
@@ -102,12 +102,14 @@ pub struct Server {
     queue: VecDeque<(Peer, Cell)>,
     wake_at: Time,
     as_of: Time,
+    trimmed: Time,
     policy: Option<ProxyPolicy>,
 }
 
 impl Server {
     /// A server without cells and streams.
     pub fn new(now: Time, config: ServerConfig) -> Self {
+        let config = sound(config);
         Self {
             admission: Bucket::empty(now, config.connects_per_s, config.connects_burst),
             budget: Bucket::empty(now, config.snapshot_bytes_per_s, config.snapshot_bytes_burst),
@@ -117,6 +119,7 @@ impl Server {
             queue: VecDeque::new(),
             wake_at: Time::NEVER,
             as_of: Time::ZERO,
+            trimmed: now,
             policy: None,
         }
     }
@@ -128,6 +131,7 @@ impl Server {
 
     /// Changes the settings from now on.
     pub fn configure(&mut self, now: Time, config: ServerConfig) {
+        let config = sound(config);
         self.admission.set(now, config.connects_per_s, config.connects_burst);
         self.budget.set(now, config.snapshot_bytes_per_s, config.snapshot_bytes_burst);
         self.config = config;
@@ -210,9 +214,7 @@ impl Server {
                 if !self.open(now, peer, session, rules.may_connect(peer, proof), out) {
                     return;
                 }
-                if let Some(known) = self.policy.filter(|known| known.version > policy) {
-                    out.send(peer, Down::Policy(known).into());
-                }
+                self.send_policy(peer, policy, out);
                 for watch in watches {
                     self.watch(now, peer, watch, rules, out);
                 }
@@ -220,9 +222,16 @@ impl Server {
             Up::Watch(watch) if self.streams.contains_key(&peer) => {
                 self.watch(now, peer, watch, rules, out);
             }
+            Up::PolicyMissed { have } => self.send_policy(peer, have, out),
             // A message of a stream that is closed here: the reader will find out and come back.
             Up::Watch(_) => {}
             Up::Bye => self.close(peer),
+        }
+    }
+
+    fn send_policy<T>(&self, peer: Peer, have: u32, out: &mut Out<Wire, T>) {
+        if let Some(known) = self.policy.filter(|known| known.version > have) {
+            out.send(peer, Down::Policy(known).into());
         }
     }
 
@@ -329,10 +338,11 @@ impl Server {
                     send_delta(peer, delta, out);
                 }
             }
-            Answer::Snapshot(_) => {
+            Answer::Snapshot(cause) => {
                 let Some(watcher) = served.watcher(peer) else { return };
                 watcher.queued = true;
                 self.queue.push_back((peer, watch.cell));
+                count_cause(cause, out);
             }
         }
     }
@@ -360,9 +370,10 @@ impl Server {
                         send_delta(watcher.peer, delta.clone(), out);
                     }
                 }
-                Answer::Snapshot(_) => {
+                Answer::Snapshot(cause) => {
                     watcher.queued = true;
                     self.queue.push_back((watcher.peer, cell));
+                    count_cause(cause, out);
                 }
             }
         }
@@ -423,6 +434,17 @@ impl Server {
         }
     }
 
+    /// Drops from all logs what is no longer kept, also where nothing is published; once in a heartbeat.
+    fn trim(&mut self, now: Time) {
+        if now.since(self.trimmed) < self.config.heartbeat {
+            return;
+        }
+        self.trimmed = now;
+        for store in self.cells.values_mut().filter_map(|served| served.store.as_mut()) {
+            store.trim(now, self.config.retention, self.config.mutants);
+        }
+    }
+
     fn heartbeat<T: From<ServerTimer>>(
         &mut self,
         now: Time,
@@ -430,6 +452,7 @@ impl Server {
         session: u32,
         out: &mut Out<Wire, T>,
     ) {
+        self.trim(now);
         let Some(stream) = self.streams.get(&peer).filter(|stream| stream.session == session)
         else {
             return;
@@ -442,7 +465,8 @@ impl Server {
         let heads: Vec<Head> =
             stream.cells.iter().filter_map(|cell| self.head_for(*cell, peer)).collect();
         out.add(Metric::HeadsSent, heads.len() as u64);
-        out.send(peer, Down::Heartbeat { heads }.into());
+        let policy = self.policy.map_or(0, |known| known.version);
+        out.send(peer, Down::Heartbeat { heads, policy }.into());
     }
 
     /// A cell's head for a reader; nothing while it waits for a snapshot, which it would only ask for again.
@@ -452,6 +476,17 @@ impl Server {
         let store = served.store.as_ref().filter(|_| !served.watchers[at].queued)?;
         Some(store.told(self.as_of.max(served.as_of)))
     }
+}
+
+fn count_cause<T>(cause: SnapshotCause, out: &mut Out<Wire, T>) {
+    if cause == SnapshotCause::RetentionOver {
+        out.count(Metric::RetentionOver);
+    }
+}
+
+/// A heartbeat of no time at all would never let time pass.
+fn sound(config: ServerConfig) -> ServerConfig {
+    ServerConfig { heartbeat: config.heartbeat.max(Span::from_ms(1)), ..config }
 }
 
 fn send_delta<T>(peer: Peer, delta: Delta, out: &mut Out<Wire, T>) {

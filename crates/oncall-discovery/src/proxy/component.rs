@@ -95,7 +95,7 @@ impl Proxy {
             ghosts: Vec::new(),
         };
         Self {
-            link: Link::new(config.home),
+            link: Link::new(config.home % (config.relays.len() as u16).max(1)),
             config,
             policy,
             cells: cells.into_iter().map(follow).collect(),
@@ -178,6 +178,11 @@ impl Proxy {
         self.cells.binary_search_by_key(&cell, |followed| followed.cell).ok()
     }
 
+    /// Never no time at all, which would not let time pass.
+    fn heartbeat(&self) -> Span {
+        self.policy.dials.heartbeat.max(Span::from_ms(1))
+    }
+
     fn relays(&self) -> u16 {
         self.config.relays.len() as u16
     }
@@ -192,7 +197,7 @@ impl Proxy {
     ) {
         match input {
             ProxyInput::Start => {
-                self.age_check_at = now.after(self.policy.dials.heartbeat);
+                self.age_check_at = now.after(self.heartbeat());
                 self.connect(now, out);
             }
             ProxyInput::Lost(peer) => {
@@ -216,7 +221,9 @@ impl Proxy {
     /// Sets the timer if something is due before it would ring.
     fn arm(&mut self, out: &mut Out<Wire, ProxyTimer>) {
         let repairs = self.cells.iter().map(|followed| followed.repair_at).min();
-        let due = self.link.due().min(self.age_check_at).min(repairs.unwrap_or(Time::NEVER));
+        // Without any relay there is nothing to connect to, now or later.
+        let link = if self.relay().is_some() { self.link.due() } else { Time::NEVER };
+        let due = link.min(self.age_check_at).min(repairs.unwrap_or(Time::NEVER));
         if due < self.armed {
             self.armed = due;
             out.timer(due, ProxyTimer);
@@ -225,7 +232,7 @@ impl Proxy {
 
     fn connect(&mut self, now: Time, out: &mut Out<Wire, ProxyTimer>) {
         let Some(relay) = self.relay() else { return };
-        let session = self.link.connect(now, self.policy.dials.heartbeat);
+        let session = self.link.connect(now, self.heartbeat());
         for followed in &mut self.cells {
             followed.sub.reconnected();
             followed.repair_at = Time::NEVER;
@@ -259,7 +266,7 @@ impl Proxy {
     }
 
     fn tick(&mut self, now: Time, uniform: u32, out: &mut Out<Wire, ProxyTimer>) {
-        match self.link.tend(now, self.policy.dials.heartbeat) {
+        match self.link.tend(now, self.heartbeat()) {
             Tend::Nothing => {}
             Tend::Connect => self.connect(now, out),
             Tend::NoAnswer => self.lost(now, Span::ZERO, uniform),
@@ -279,7 +286,7 @@ impl Proxy {
             }
         }
         if now >= self.age_check_at {
-            self.age_check_at = now.after(self.policy.dials.heartbeat);
+            self.age_check_at = now.after(self.heartbeat());
             self.check_ages(now, out);
         }
     }
@@ -356,7 +363,7 @@ impl Proxy {
             self.leave(now, delay, uniform, out);
             return;
         }
-        self.link.welcomed(now, session, self.policy.dials.heartbeat);
+        self.link.welcomed(now, session, self.heartbeat());
         // The hello has asked for everything; whoever still lacks something then asks again.
         let again = now.after(self.policy.dials.back_off.delay(0, uniform));
         for followed in self.cells.iter_mut().filter(|followed| followed.sub.needs_repair()) {
@@ -378,7 +385,12 @@ impl Proxy {
             Down::Resumed(head) | Down::ServerBehind(head) => {
                 self.on_head(now, head, uniform, out);
             }
-            Down::Heartbeat { heads } => self.on_heartbeat(now, &heads, uniform, out),
+            Down::Heartbeat { heads, policy } => {
+                if let Some(relay) = self.relay().filter(|_| policy > self.policy.version) {
+                    out.send(relay, Up::PolicyMissed { have: self.policy.version }.into());
+                }
+                self.on_heartbeat(now, &heads, uniform, out);
+            }
             Down::WatchDenied { cell } => {
                 if let Some(at) = self.find(cell) {
                     self.cells[at].denied = true;

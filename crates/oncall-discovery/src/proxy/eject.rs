@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mutants::{Mutant, Mutants};
-use crate::types::{Cell, Endpoint, Generation, InstanceId, ProxyId, Span, Time};
+use crate::types::{Cell, Endpoint, Generation, InstanceId, Place, ProxyId, Span, Time};
 
 /// When an endpoint is ejected, and for how long (dials 20 to 22).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,6 +45,8 @@ pub fn ejection_time(rule: EjectRule, before: u8) -> Span {
 pub struct PassiveReport {
     /// Whose proxy.
     pub proxy: ProxyId,
+    /// Where that proxy is.
+    pub place: Place,
     /// Where the endpoint is.
     pub cell: Cell,
     /// Which endpoint.

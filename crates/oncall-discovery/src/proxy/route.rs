@@ -232,6 +232,7 @@ impl Proxy {
         };
         let report = PassiveReport {
             proxy: self.config.id,
+            place: self.config.place,
             cell,
             instance: endpoint.instance,
             generation: endpoint.generation,

@@ -136,6 +136,8 @@ pub enum Metric {
     SnapshotsDeferred,
     /// Watches refused by authorisation.
     WatchesDenied,
+    /// Readers that came back from further than the delta log reaches.
+    RetentionOver,
 }
 
 /// One measurement.

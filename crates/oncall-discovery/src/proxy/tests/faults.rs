@@ -568,3 +568,59 @@ fn the_first_moment_is_no_special_case() {
     silent_gap(None);
     assert!(!world.mutants().has(Mutant::NoHeartbeat));
 }
+
+#[test]
+fn two_levels_of_relays_are_as_good_as_one() {
+    // Proxies read relays 1 and 2, those read relay 0, that one the publisher (R85).
+    let mut world = filled(Setup { relays: 3, chain: true, ..Setup::default() }, 5);
+    assert!(world.proxies.iter().all(|node| node.relay() != Some(relay(0))));
+    assert_eq!(world.publisher.as_ref().unwrap().server().streams(), 1);
+    world.remove(cell(0), 2);
+    world.run(Span::from_ms(100 + 3 * 80));
+    world.assert_converged();
+    let top = world.relay_down(0).unwrap();
+    world.remove(cell(0), 3);
+    world.run(Span::from_s(4));
+    world.relay_up_warm(0, top);
+    world.run(Span::from_s(30));
+    world.assert_converged();
+    assert_eq!(world.edge(Metric::SnapshotFallbacks) + world.tier(Metric::SnapshotFallbacks), 0);
+}
+
+#[test]
+fn a_lost_policy_is_found_by_the_heartbeat() {
+    let mut world = filled(setup(None), 1);
+    world.faults.loss_pct = 100;
+    world.next_policy();
+    world.run(Span::from_s(1));
+    assert!(world.proxies.iter().all(|node| node.policy_version() == 1));
+    world.faults.loss_pct = 0;
+    world.run(Span::from_s(3));
+    world.assert_converged();
+}
+
+#[test]
+fn nonsense_in_the_setup_neither_hangs_nor_panics() {
+    let dials = ProxyDials { heartbeat: Span::ZERO, ..Setup::default().dials };
+    let server = ServerConfig { heartbeat: Span::ZERO, ..Setup::default().server };
+    let mut world = World::new(Setup { dials, server, ..Setup::default() });
+    world.run(Span::from_ms(50));
+    let mut alone = World::new(Setup { relays: 1, chain: true, proxies: 0, ..Setup::default() });
+    alone.run(Span::from_s(1));
+    let config = crate::proxy::ProxyConfig {
+        id: crate::types::ProxyId(0),
+        place: crate::types::Place::default(),
+        relays: Vec::new(),
+        home: 9,
+        proof: 0,
+        control_plane: 0,
+        mutants: crate::mutants::Mutants::default(),
+    };
+    let policy = ProxyPolicy { version: 1, dials: ProxyDials::default() };
+    let mut node = crate::proxy::Proxy::new(config, &[cell(0), cell(0)], policy);
+    let mut out = crate::types::Out::new();
+    node.on_event(Time::ZERO, ProxyInput::Start, 0, &mut out);
+    assert_eq!(out.sends, [], "nobody to talk to");
+    assert!(out.timers.iter().all(|timer| timer.at > Time::ZERO), "and no busy waiting");
+    assert_eq!(node.cells().count(), 1);
+}

@@ -95,6 +95,8 @@ enum Op {
         service: u16,
         instance: u32,
     },
+    /// New rules for proxies.
+    Policy,
     Quorum {
         on: bool,
     },
@@ -111,6 +113,8 @@ struct Shape {
     connects_per_s: u64,
     /// One bit for each kind of fault.
     swarm: u16,
+    /// Two levels of relays.
+    chain: bool,
 }
 
 /// The naive model: a copy of each cell's set after every change.
@@ -163,8 +167,8 @@ impl ReferenceStateMachine for Naive {
         let windows = (0..300_u64, 0..900_u64)
             .prop_map(|(r, a)| Windows { removals: Span::from_ms(r), additions: Span::from_ms(a) });
         let budget = prop_oneof![Just(3_000_u64), Just(1_000_000)];
-        (1..4_u16, 1..5_u16, retention, windows, budget, 2..20_u64, any::<u16>())
-            .prop_map(|(relays, proxies, retention, windows, bytes, connects, swarm)| Self {
+        (1..4_u16, 1..5_u16, retention, windows, budget, 2..20_u64, any::<u16>(), any::<bool>())
+            .prop_map(|(relays, proxies, retention, windows, bytes, connects, swarm, chain)| Self {
                 shape: Shape {
                     relays,
                     proxies,
@@ -173,6 +177,7 @@ impl ReferenceStateMachine for Naive {
                     snapshot_bytes_per_s: bytes,
                     connects_per_s: connects,
                     swarm,
+                    chain: chain && relays > 1,
                 },
                 starts: 1,
                 sets: [vec![BTreeMap::new()], vec![BTreeMap::new()]],
@@ -206,6 +211,7 @@ impl ReferenceStateMachine for Naive {
                     .boxed(),
             ),
             (1, service.clone().prop_map(|service| Op::Silent { service }).boxed()),
+            (1, Just(Op::Policy).boxed()),
             (8, prop_oneof![10..400_u64, 400..5_000_u64].prop_map(|ms| Op::Wait { ms }).boxed()),
             (
                 3,
@@ -309,7 +315,7 @@ fn fault(world: &mut World, op: &Op) {
             world.faults.corrupt = relay.map(|relay| (relay, cell(service)));
         }
         Op::Apart { proxy: p, relay: r } => apart(world, proxy(p), relay(r)),
-        Op::ApartFromCatalog { relay: r } => apart(world, CATALOG, relay(r)),
+        Op::ApartFromCatalog { relay: r } => apart(world, world.upstream(r), relay(r)),
         Op::Together => world.faults.apart.clear(),
         Op::Cut { proxy: p, relay: r, noticed } => world.cut(proxy(p), relay(r), noticed),
         Op::RelayRestart { relay, warm } => match world.relay_down(relay) {
@@ -321,7 +327,7 @@ fn fault(world: &mut World, op: &Op) {
         Op::PublisherUp if world.publisher.is_none() => world.publisher_up(),
         Op::Restore { lost } => restore(world, lost),
         Op::Fork { relay: left } => {
-            apart(world, CATALOG, relay(left));
+            apart(world, world.upstream(left), relay(left));
             restore(world, 1);
             world.run(Span::from_s(4));
             for other in (0..world.relays.len() as u16).filter(|other| *other != left) {
@@ -350,7 +356,8 @@ impl StateMachineTest for Schedules {
         };
         let mutant = MUTANT.with_borrow(|mutant| *mutant);
         let (relays, proxies, windows) = (shape.relays, shape.proxies, shape.windows);
-        World::new(Setup { relays, proxies, server, windows, mutant, ..base })
+        let chain = shape.chain;
+        World::new(Setup { relays, proxies, server, windows, mutant, chain, ..base })
     }
 
     fn apply(mut world: World, state: &Naive, op: Op) -> World {
@@ -363,6 +370,7 @@ impl StateMachineTest for Schedules {
             }
             Op::Remove { service, instance } => world.remove(cell(service), instance),
             Op::Silent { service } => world.source.silent(cell(service)),
+            Op::Policy => world.next_policy(),
             Op::Wait { ms } => world.run(Span::from_ms(ms)),
             Op::Request { proxy, service, dead } => {
                 let outcome = world.request(proxy, cell(service), |chosen| {

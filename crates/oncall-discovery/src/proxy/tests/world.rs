@@ -69,6 +69,10 @@ pub(crate) struct World {
     pub(crate) windows: Windows,
     pub(crate) server: ServerConfig,
     pub(crate) reports: Vec<PassiveReport>,
+    /// What the global layer wants of proxies.
+    policy: ProxyPolicy,
+    /// Relay 0 stands above the others, and proxies use the others only.
+    chain: bool,
     /// Totals of the samples: of relays and publisher, and of proxies.
     pub(crate) tier: BTreeMap<Metric, u64>,
     pub(crate) edge: BTreeMap<Metric, u64>,
@@ -96,6 +100,7 @@ pub(crate) struct Setup {
     pub(crate) windows: Windows,
     pub(crate) dials: ProxyDials,
     pub(crate) mutant: Option<Mutant>,
+    pub(crate) chain: bool,
 }
 
 impl Default for Setup {
@@ -122,6 +127,7 @@ impl Default for Setup {
                 ..ProxyDials::default()
             },
             mutant: None,
+            chain: false,
         }
     }
 }
@@ -140,14 +146,14 @@ impl World {
         let mutants = setup.mutant.map(Mutants::only).unwrap_or_default();
         let server = ServerConfig { mutants, ..setup.server };
         let source = Source::new(&setup.cells);
-        let relays: Vec<Peer> = (0..setup.relays).map(relay).collect();
+        let relays: Vec<Peer> = (u16::from(setup.chain)..setup.relays).map(relay).collect();
         let policy = ProxyPolicy { version: 1, dials: setup.dials };
         let make = |at: u16| {
             let config = ProxyConfig {
                 id: ProxyId(at),
                 place: Place { region: RegionId(0), zone: ZoneId((at % 3) as u8) },
                 relays: relays.clone(),
-                home: at % setup.relays,
+                home: at % relays.len() as u16,
                 proof: u64::from(at),
                 control_plane: PROOF,
                 mutants,
@@ -165,6 +171,8 @@ impl World {
             windows: setup.windows,
             server,
             reports: Vec::new(),
+            policy,
+            chain: setup.chain,
             tier: BTreeMap::new(),
             edge: BTreeMap::new(),
             snapshots: Vec::new(),
@@ -285,8 +293,9 @@ impl World {
                 self.publisher_event(PublisherInput::Closed(with));
             }
             Peer::Relay(_, id) if self.relays[id.index()].is_some() => {
+                let above = with == self.upstream(id.0);
                 let closed = RelayInput::Closed(with);
-                let input = if with == CATALOG { RelayInput::UpstreamLost(with) } else { closed };
+                let input = if above { RelayInput::UpstreamLost(with) } else { closed };
                 self.relay_event(id.0, input);
             }
             Peer::Proxy(id) => self.proxy_event(id.0, ProxyInput::Lost(with)),
@@ -396,6 +405,11 @@ impl World {
         self.push_at(at, Event::Deliver { from, to, epoch, body: Box::new(body) });
     }
 
+    /// Where a relay reads from.
+    pub(crate) fn upstream(&self, at: u16) -> Peer {
+        if self.chain && at > 0 { relay(0) } else { CATALOG }
+    }
+
     /// Ends the stream between two; both hear of it, or neither does.
     pub(crate) fn cut(&mut self, a: Peer, b: Peer, noticed: bool) {
         *self.epochs.entry((a.min(b), a.max(b))).or_default() += 1;
@@ -422,11 +436,15 @@ impl World {
         let publisher =
             Publisher::rebuild(now, bases, incarnation, windows, server, history).unwrap();
         self.publisher = Some(publisher);
+        self.publisher_event(PublisherInput::Policy(self.policy));
     }
 
     pub(crate) fn relay_down(&mut self, at: u16) -> Option<Relay> {
         *self.lives.entry(relay(at)).or_default() += 1;
         self.cut(CATALOG, relay(at), true);
+        for other in (0..self.relays.len() as u16).filter(|other| *other != at) {
+            self.cut(relay(other), relay(at), true);
+        }
         for id in 0..self.proxies.len() as u16 {
             self.cut(relay(at), proxy(id), true);
         }
@@ -439,7 +457,7 @@ impl World {
             proof: 0,
             upstream_proof: PROOF,
             shards: vec![ShardId(0); 8],
-            parent: None,
+            parent: Some(self.upstream(at)).filter(|above| *above != CATALOG),
             back_off: BackOff { base: Span::from_ms(200), cap: Span::from_s(5), jitter_pct: 50 },
             server: self.server,
         };
@@ -475,7 +493,18 @@ impl World {
     }
 
     pub(crate) fn policy(&mut self, policy: ProxyPolicy) {
-        self.publisher_event(PublisherInput::Policy(policy));
+        if policy.version > self.policy.version {
+            self.policy = policy;
+        }
+        if self.publisher.is_some() {
+            self.publisher_event(PublisherInput::Policy(policy));
+        }
+    }
+
+    /// The same rules under a new version.
+    pub(crate) fn next_policy(&mut self) {
+        let version = self.policy.version + 1;
+        self.policy(ProxyPolicy { version, ..self.policy });
     }
 
     /// Plays one request of a proxy to its end; `answer` says how an attempt at an endpoint goes.
@@ -583,6 +612,7 @@ impl World {
         for (at, node) in self.proxies.iter().enumerate() {
             assert!(node.connected(), "I19: proxy {at} has no stream: {:?}", node.link());
             assert_eq!(node.open_repairs(), 0, "I19: proxy {at} has open repairs");
+            assert_eq!(node.policy_version(), self.policy.version, "proxy {at}");
             for &cell in &self.cells {
                 let place = node.sub(cell).unwrap().cursor();
                 assert_eq!(place, Some(self.source.head(cell)), "I19: proxy {at}, {cell:?}");
