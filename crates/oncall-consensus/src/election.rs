@@ -29,7 +29,7 @@ impl<C: Clone, S: Clone> Replica<C, S> {
         self.begin_ballot(out);
         let (last_index, last_term) = self.last();
         for peer in self.config.peers() {
-            self.send(peer, Body::PreVote { last_index, last_term }, out);
+            self.send(peer, Body::PreVote { attempt: self.attempt, last_index, last_term }, out);
         }
     }
 
@@ -80,26 +80,19 @@ impl<C: Clone, S: Clone> Replica<C, S> {
     pub(crate) fn answer_pre_vote(
         &mut self,
         from: NodeId,
-        term: Term,
+        (asked_in, attempt): (Term, u64),
         last_index: Index,
         last_term: Term,
         out: &mut Output<C, S>,
     ) {
         let granted = !self.is_loyal()
-            && term >= self.durable.term
+            && asked_in >= self.durable.term
             && self.would_follow(last_index, last_term);
-        self.send(from, Body::PreVoteReply { asked_in: term, granted }, out);
+        self.send(from, Body::PreVoteReply { asked_in, attempt, granted }, out);
     }
 
-    pub(crate) fn count_pre_vote(
-        &mut self,
-        from: NodeId,
-        asked_in: Term,
-        granted: bool,
-        out: &mut Output<C, S>,
-    ) {
-        let asked = self.role == Role::PreCandidate && asked_in == self.durable.term;
-        if asked && granted && self.fills_ballot(from) {
+    pub(crate) fn count_pre_vote(&mut self, from: NodeId, granted: bool, out: &mut Output<C, S>) {
+        if self.role == Role::PreCandidate && granted && self.fills_ballot(from) {
             self.run_for_leader(out);
         }
     }

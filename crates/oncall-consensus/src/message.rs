@@ -23,6 +23,8 @@ pub struct Message<C, S> {
 pub enum Body<C, S> {
     /// Would you vote for me in the term after mine?
     PreVote {
+        /// Number of the attempt, to be sent back.
+        attempt: u64,
         /// Last index of the asker's log.
         last_index: Index,
         /// Term of that entry.
@@ -32,6 +34,8 @@ pub enum Body<C, S> {
     PreVoteReply {
         /// Term of the asker when it asked.
         asked_in: Term,
+        /// From the message that is answered.
+        attempt: u64,
         /// Yes or no.
         granted: bool,
     },

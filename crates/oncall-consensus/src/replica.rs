@@ -111,8 +111,8 @@ impl<C: Clone, S: Clone> Replica<C, S> {
         self.now = self.now.max(now);
         let Message { from, term, body, .. } = message;
         // A question about an election must not disturb a group that has a leader (dissertation 4.2.3).
-        if let Body::PreVote { last_index, last_term } = body {
-            self.answer_pre_vote(from, term, last_index, last_term, out);
+        if let Body::PreVote { attempt, last_index, last_term } = body {
+            self.answer_pre_vote(from, (term, attempt), last_index, last_term, out);
             return Ok(());
         }
         if matches!(body, Body::Vote { .. }) && self.is_loyal() {
@@ -129,8 +129,9 @@ impl<C: Clone, S: Clone> Replica<C, S> {
         }
         match body {
             Body::PreVote { .. } => {}
-            Body::PreVoteReply { asked_in, granted } => {
-                self.count_pre_vote(from, asked_in, granted, out);
+            Body::PreVoteReply { asked_in, attempt, granted } => {
+                let asked = (asked_in, attempt) == (self.durable.term, self.attempt);
+                self.count_pre_vote(from, asked && granted, out);
             }
             Body::Vote { last_index, last_term } => {
                 self.answer_vote(from, last_index, last_term, out);

@@ -11,9 +11,14 @@ fn body() -> impl Strategy<Value = Body<u8, u8>> {
     let place = (index.clone(), term.clone());
     let entries = (0_u64..10, prop::collection::vec((0_u64..3, any::<bool>(), any::<u8>()), 0..6));
     prop_oneof![
-        place.clone().prop_map(|(last_index, last_term)| Body::PreVote { last_index, last_term }),
-        (term.clone(), any::<bool>())
-            .prop_map(|(asked_in, granted)| Body::PreVoteReply { asked_in, granted }),
+        (0_u64..4, place.clone()).prop_map(|(attempt, (last_index, last_term))| Body::PreVote {
+            attempt,
+            last_index,
+            last_term
+        }),
+        (term.clone(), 0_u64..4, any::<bool>()).prop_map(|(asked_in, attempt, granted)| {
+            Body::PreVoteReply { asked_in, attempt, granted }
+        }),
         place.clone().prop_map(|(last_index, last_term)| Body::Vote { last_index, last_term }),
         any::<bool>().prop_map(|granted| Body::VoteReply { granted }),
         (entries, term.clone(), index.clone(), time.clone()).prop_map(

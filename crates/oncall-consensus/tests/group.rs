@@ -316,7 +316,10 @@ fn a_campaign_does_nothing_to_a_group_that_is_well() {
     assert_eq!(group.at(3).role(), Role::PreCandidate);
     let ask = out.messages.iter().find(|letter| letter.to == 1).unwrap().clone();
     group.members[1].receive(300, ask, &mut out).unwrap();
-    assert_eq!(out.messages[0].body, Body::PreVoteReply { asked_in: 1, granted: false });
+    assert_eq!(
+        out.messages[0].body,
+        Body::PreVoteReply { asked_in: 1, attempt: 1, granted: false }
+    );
     group.members[3] = before;
     group.pass(200);
     assert!((0..5).all(|id| group.at(id).term() == 1 && group.at(id).leader() == Some(0)));

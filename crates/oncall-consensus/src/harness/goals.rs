@@ -31,10 +31,11 @@ pub(crate) enum Goal {
     TicketsReady,
     TicketsLost,
     QuietReturns,
+    DeadLinks,
 }
 
 /// Names of the counters, in their order.
-pub const GOALS: [&str; 28] = [
+pub const GOALS: [&str; 29] = [
     "elections won",
     "leader changes",
     "inputs while two replicas claimed to lead",
@@ -63,6 +64,7 @@ pub const GOALS: [&str; 28] = [
     "confirmed reads served",
     "confirmed reads lost",
     "quiet returns after isolation",
+    "progress while a link was dead",
 ];
 
 /// The counters.

@@ -2,6 +2,7 @@
 
 use super::goals::Goal;
 use super::oracle::ViolationKind;
+use super::trail::Key;
 use super::world::World;
 use crate::replica::Replica;
 use crate::types::{NodeId, Time};
@@ -11,6 +12,8 @@ const TIMEOUTS_TO_SETTLE: Time = 15;
 
 impl World<'_> {
     pub(crate) fn settle(&mut self) {
+        self.heal();
+        self.work_with_a_dead_link();
         self.heal();
         let timeout = self.plan.config.election_timeout_max;
         let patience =
@@ -42,6 +45,37 @@ impl World<'_> {
             + u64::from(self.plan.config.uncommitted_entries_max);
         let round = 2 * (self.plan.delay_max + self.plan.sync_delay_max);
         lag.div_ceil(u64::from(self.plan.config.append_entries_max)) * round
+    }
+
+    /// One link of the group stays dead, one way or both: there must be progress all the same.
+    fn work_with_a_dead_link(&mut self) {
+        let key = Key(self.plan.seed).of(0x6c69_6e6b);
+        let replicas = u64::from(self.plan.config.replicas);
+        let one = key.of(1).below(replicas);
+        let other = (one + key.of(2).between(1, replicas - 1)) % replicas;
+        let timeout = self.plan.config.election_timeout_max;
+        let patience = TIMEOUTS_TO_SETTLE * timeout + self.catching_up();
+        let until = self.now + patience;
+        self.network.cut(one as NodeId, other as NodeId, until);
+        if key.of(3).chance(500) {
+            self.network.cut(other as NodeId, one as NodeId, until);
+        }
+        let before = self.oracle.committed.len();
+        while self.violation.is_none() {
+            let new = self.oracle.committed.iter().skip(before);
+            if new.filter(|entry| entry.command().is_some()).count() > 3 {
+                self.goals.hit(Goal::DeadLinks);
+                return;
+            }
+            if self.now >= until {
+                let text = format!("no progress in {patience} ticks, link {one}-{other} is dead");
+                self.broke(ViolationKind::Liveness, text);
+            }
+            if let Some(leader) = self.leader().filter(|_| self.now.is_multiple_of(16)) {
+                self.propose(leader);
+            }
+            self.step();
+        }
     }
 
     fn pass(&mut self, ticks: Time) {

@@ -285,7 +285,7 @@ fn leases_hold_through_leader_changes() {
     assert!(is_safe(LEASES, 13));
     assert!(is_safe(Bounds { crashes: 1, ..LEASES }, 11));
     assert!(is_safe(Bounds { campaigns: 2, cut: Cut::Link, ..LEASES }, 12));
-    assert!(is_safe(Bounds { crashes: 2, cut: Cut::Link, ..LEASES }, 12));
+    assert!(is_safe(Bounds { crashes: 1, cut: Cut::Link, ..LEASES }, 13));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn faults_about_time_are_found() {
     for (mutation, crashes, cut, depth) in [
         (Mutation::VoteDespiteLeader, 0, Cut::Nothing, 14),
         (Mutation::LeaseFromArrival, 0, Cut::Nothing, 14),
-        (Mutation::RestartForgetsLease, 2, Cut::Link, 15),
+        (Mutation::RestartForgetsLease, 1, Cut::Link, 15),
         (Mutation::CampaignDespitePromise, 0, Cut::Link, 13),
         (Mutation::NoCheckQuorum, 0, Cut::Leader, 14),
     ] {
