@@ -11,6 +11,7 @@
 mod bucket;
 mod coalesce;
 mod cursor;
+mod fan_out;
 mod lane;
 mod log;
 mod message;

@@ -14,6 +14,7 @@ mod link;
 mod request;
 mod retry;
 mod route;
+mod stream;
 mod sub;
 mod view;
 

@@ -1,5 +1,6 @@
 //! Tests of the distribution tier and the proxies together: a small world on virtual time with real components.
 
+mod checks;
 mod source;
 mod world;
 

@@ -603,7 +603,7 @@ fn a_lost_policy_is_found_by_the_heartbeat() {
 fn nonsense_in_the_setup_neither_hangs_nor_panics() {
     let dials = ProxyDials { heartbeat: Span::ZERO, ..Setup::default().dials };
     let server = ServerConfig { heartbeat: Span::ZERO, ..Setup::default().server };
-    let mut world = World::new(Setup { dials, server, ..Setup::default() });
+    let mut world = World::new(Setup { server, dials, ..Setup::default() });
     world.run(Span::from_ms(50));
     let mut alone = World::new(Setup { relays: 1, chain: true, proxies: 0, ..Setup::default() });
     alone.run(Span::from_s(1));

@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
 use super::source::{cell, endpoint};
-use super::world::{CATALOG, Setup, World, proxy, relay};
+use super::world::{Setup, World, proxy, relay};
 use crate::distrib::{Retention, ServerConfig, Windows};
 use crate::mutants::Mutant;
 use crate::proxy::{AttemptResult, Outcome};
@@ -123,7 +123,6 @@ struct Naive {
     shape: Shape,
     starts: u32,
     sets: [Vec<BTreeMap<u32, Endpoint>>; 2],
-    publisher: bool,
 }
 
 impl Naive {
@@ -154,6 +153,41 @@ impl Naive {
     }
 }
 
+/// The kinds of faults, each behind its bit of the swarm.
+fn faults(shape: &Shape) -> [BoxedStrategy<Op>; 15] {
+    let (service, instance) = (0..2_u16, 1..7_u32);
+    let zombie = (service.clone(), instance);
+    let (proxies, relays) = (0..shape.proxies, 0..shape.relays);
+    let some_relay = proptest::option::of(relays.clone());
+    [
+            (0..60_u64).prop_map(|pct| Op::Loss { pct }).boxed(),
+            (0..40_u64).prop_map(|pct| Op::Repeat { pct }).boxed(),
+            any::<bool>().prop_map(|on| Op::Reorder { on }).boxed(),
+            some_relay.clone().prop_map(|relay| Op::NoDeltas { relay }).boxed(),
+            some_relay.clone().prop_map(|relay| Op::Mute { relay }).boxed(),
+            (some_relay, service).prop_map(|(relay, service)| Op::Corrupt { relay, service }).boxed(),
+            prop_oneof![
+                (proxies.clone(), relays.clone()).prop_map(|(proxy, relay)| Op::Apart { proxy, relay }),
+                Just(Op::Together),
+            ].boxed(),
+            prop_oneof![
+                relays.clone().prop_map(|relay| Op::ApartFromCatalog { relay }),
+                Just(Op::Together),
+            ].boxed(),
+            (proxies, relays.clone(), any::<bool>())
+                .prop_map(|(proxy, relay, noticed)| Op::Cut { proxy, relay, noticed }).boxed(),
+            prop_oneof![
+                2 => (relays.clone(), any::<bool>()).prop_map(|(relay, warm)| Op::RelayRestart { relay, warm }),
+                1 => relays.prop_map(|relay| Op::RelayDown { relay }),
+            ].boxed(),
+            prop_oneof![Just(Op::PublisherDown), Just(Op::PublisherUp)].boxed(),
+            (0..4_usize).prop_map(|lost| Op::Restore { lost }).boxed(),
+            any::<bool>().prop_map(|on| Op::Quorum { on }).boxed(),
+            (0..shape.relays).prop_map(|relay| Op::Fork { relay }).boxed(),
+            zombie.prop_map(|(service, instance)| Op::Zombie { service, instance }).boxed(),
+        ]
+}
+
 impl ReferenceStateMachine for Naive {
     type State = Self;
     type Transition = Op;
@@ -181,16 +215,13 @@ impl ReferenceStateMachine for Naive {
                 },
                 starts: 1,
                 sets: [vec![BTreeMap::new()], vec![BTreeMap::new()]],
-                publisher: true,
             })
             .boxed()
     }
 
     fn transitions(state: &Self) -> BoxedStrategy<Op> {
         let (service, instance) = (0..2_u16, 1..7_u32);
-        let zombie = (service.clone(), instance.clone());
-        let (proxies, relays) = (0..state.shape.proxies, 0..state.shape.relays);
-        let some_relay = proptest::option::of(relays.clone());
+        let proxies = 0..state.shape.proxies;
         let mut all: Vec<(u32, BoxedStrategy<Op>)> = vec![
             (
                 6,
@@ -206,7 +237,7 @@ impl ReferenceStateMachine for Naive {
             ),
             (
                 6,
-                (service.clone(), instance.clone())
+                (service.clone(), instance)
                     .prop_map(|(service, instance)| Op::Remove { service, instance })
                     .boxed(),
             ),
@@ -215,39 +246,12 @@ impl ReferenceStateMachine for Naive {
             (8, prop_oneof![10..400_u64, 400..5_000_u64].prop_map(|ms| Op::Wait { ms }).boxed()),
             (
                 3,
-                (proxies.clone(), service.clone(), 0..7_u32)
+                (proxies, service, 0..7_u32)
                     .prop_map(|(proxy, service, dead)| Op::Request { proxy, service, dead })
                     .boxed(),
             ),
         ];
-        let faults: [BoxedStrategy<Op>; 15] = [
-            (0..60_u64).prop_map(|pct| Op::Loss { pct }).boxed(),
-            (0..40_u64).prop_map(|pct| Op::Repeat { pct }).boxed(),
-            any::<bool>().prop_map(|on| Op::Reorder { on }).boxed(),
-            some_relay.clone().prop_map(|relay| Op::NoDeltas { relay }).boxed(),
-            some_relay.clone().prop_map(|relay| Op::Mute { relay }).boxed(),
-            (some_relay, service).prop_map(|(relay, service)| Op::Corrupt { relay, service }).boxed(),
-            prop_oneof![
-                (proxies.clone(), relays.clone()).prop_map(|(proxy, relay)| Op::Apart { proxy, relay }),
-                Just(Op::Together),
-            ].boxed(),
-            prop_oneof![
-                relays.clone().prop_map(|relay| Op::ApartFromCatalog { relay }),
-                Just(Op::Together),
-            ].boxed(),
-            (proxies, relays.clone(), any::<bool>())
-                .prop_map(|(proxy, relay, noticed)| Op::Cut { proxy, relay, noticed }).boxed(),
-            prop_oneof![
-                2 => (relays.clone(), any::<bool>()).prop_map(|(relay, warm)| Op::RelayRestart { relay, warm }),
-                1 => relays.prop_map(|relay| Op::RelayDown { relay }),
-            ].boxed(),
-            prop_oneof![Just(Op::PublisherDown), Just(Op::PublisherUp)].boxed(),
-            (0..4_usize).prop_map(|lost| Op::Restore { lost }).boxed(),
-            any::<bool>().prop_map(|on| Op::Quorum { on }).boxed(),
-            (0..state.shape.relays).prop_map(|relay| Op::Fork { relay }).boxed(),
-            zombie.prop_map(|(service, instance)| Op::Zombie { service, instance }).boxed(),
-        ];
-        for (kind, fault) in faults.into_iter().enumerate() {
+        for (kind, fault) in faults(&state.shape).into_iter().enumerate() {
             if state.shape.swarm >> kind & 1 == 1 {
                 all.push((3, fault));
             }
@@ -276,8 +280,6 @@ impl ReferenceStateMachine for Naive {
                     *sets = vec![last];
                 }
             }
-            Op::PublisherDown => state.publisher = false,
-            Op::PublisherUp => state.publisher = true,
             _ => {}
         }
         state
