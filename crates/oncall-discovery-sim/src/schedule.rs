@@ -112,6 +112,13 @@ pub enum Action {
         /// For so long.
         for_s: f64,
     },
+    /// A region is cut off from the others; within it everything works.
+    Partition {
+        /// Region.
+        region: u8,
+        /// For so long.
+        for_s: f64,
+    },
     /// A relay drops deliveries (R160).
     DropDeltas {
         /// Relay within region 0.
@@ -202,8 +209,9 @@ impl Scenario {
         let about = SHIPPED.iter().find(|(known, _)| *known == name)?.1;
         let share = |x: f64| ((f64::from(shape.instances) * x) as u32).max(2);
         let some = |x: f64, n: u16| ((f64::from(n) * x) as u16).max(1);
-        let churn =
-            |for_s: f64| (1.0, Action::Churn { per_s: f64::from(shape.instances) * 2e-5, for_s });
+        let churn = |for_s: f64| {
+            (1.0, Action::Churn { per_s: (f64::from(shape.instances) * 2e-5).max(0.25), for_s })
+        };
         let spread = Action::Rollout {
             endpoints: shape.rollout,
             // Never so few that whole services are replaced at once.
@@ -213,6 +221,7 @@ impl Scenario {
         };
         let hot = Action::Rollout { endpoints: shape.rollout, services: 1, popular: true };
         let crashes = |freeze| Action::Crashes { instances: share(0.005), over_s: 120.0, freeze };
+        let deaths = Action::Crashes { instances: share(0.01), over_s: 590.0, freeze: false };
         let outage = |stops| Action::Outage { region: None, for_s: 600.0, stops };
         let (length_s, plan): (f64, Vec<(f64, Action)>) = match name {
             "calm" => (120.0, vec![churn(100.0)]),
@@ -235,8 +244,10 @@ impl Scenario {
                 200.0,
                 vec![(20.0, Action::BadZoneLink { region: 0, zone: 1, loss: 0.9, for_s: 90.0 })],
             ),
-            "outage" => (900.0, vec![churn(800.0), (60.0, outage(Stops::WARM))]),
-            "outage-cold" => (900.0, vec![churn(800.0), (60.0, outage(Stops::COLD))]),
+            "outage" => (900.0, vec![churn(800.0), (60.0, outage(Stops::WARM)), (65.0, deaths)]),
+            "outage-cold" => {
+                (900.0, vec![churn(800.0), (60.0, outage(Stops::COLD)), (65.0, deaths)])
+            }
             "reconnect-storm" => (
                 240.0,
                 vec![churn(200.0), (30.0, Action::RelayRestart { share: 1.0, cold: false })],
@@ -290,6 +301,7 @@ impl Action {
             | Self::Outage { for_s, .. }
             | Self::ProxyCut { for_s, .. }
             | Self::QuorumLoss { for_s, .. }
+            | Self::Partition { for_s, .. }
             | Self::DropDeltas { for_s, .. }
             | Self::Corrupt { for_s, .. }
             | Self::Silent { for_s, .. }

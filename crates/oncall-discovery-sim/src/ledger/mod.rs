@@ -152,7 +152,7 @@ impl Ledger {
     /// Whether epoch `seq` of a cell holds an endpoint.
     #[inline]
     pub fn holds(&self, cell: usize, instance: u32, seq: u32) -> bool {
-        self.slots[instance as usize].is_in(seq)
+        self.slots.get(instance as usize).is_some_and(|slot| slot.is_in(seq))
             || self.ghosts[cell].iter().any(|(id, slot)| *id == instance && slot.is_in(seq))
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Ask {
 pub(crate) struct Group {
     pub(crate) region: u8,
     members: Vec<Member>,
+    /// Faults that keep each replica down.
+    holds: Vec<u16>,
     pub(crate) catalog: CatalogShard,
     pub(crate) leases: LeaseKeeper,
     pub(crate) decider: Decider,
@@ -115,17 +117,14 @@ impl Control {
     ) -> Self {
         let ttl = Shared::span_s(shared.dials.lease_ttl_s);
         let group = |(number, (region, catalog)): (usize, (u8, CatalogShard))| {
-            let key = shared.noise.word(Draw::Election, number as u64, 0);
             let member = |id: u8| {
-                let mut config = Config::new(id, replicas, key);
-                // A quiet group is cheaper with fewer heartbeats; elections take as long.
-                config.heartbeat_interval = 500;
-                config.eager_commit = true;
+                let config = config(number, id, replicas, shared);
                 Node::new(config, 0).map_or(Member::Gone, |node| Member::Up(Box::new(node)))
             };
             Group {
                 region,
                 members: (0..replicas).map(member).collect(),
+                holds: vec![0; usize::from(replicas)],
                 catalog,
                 leases: LeaseKeeper::new(ttl),
                 decider: Decider::new(rules),
@@ -385,11 +384,12 @@ impl Control {
         }
     }
 
-    /// Stops replicas of a group: all, or all but one, or the leader.
+    /// Stops replicas of a group. What was stopped is added to `held`; each hold has to be released.
     pub(crate) fn crash(
         &mut self,
         number: usize,
         which: impl Fn(ReplicaId, Option<ReplicaId>) -> bool,
+        held: &mut Vec<(u16, ReplicaId)>,
     ) {
         let group = &mut self.groups[number];
         let leader = group.live_leader();
@@ -397,6 +397,8 @@ impl Control {
             if !which(id as u8, leader) {
                 continue;
             }
+            held.push((number as u16, id as u8));
+            group.holds[id] += 1;
             let member = std::mem::replace(&mut group.members[id], Member::Gone);
             group.members[id] = match member {
                 Member::Up(node) => Member::Down(Box::new(node.into_durable())),
@@ -410,26 +412,26 @@ impl Control {
         group.move_publisher();
     }
 
-    /// Starts the stopped replicas of a group from their disks.
-    pub(crate) fn restart(&mut self, number: usize, shared: &mut Shared) {
-        let replicas = self.groups[number].members.len() as u8;
-        for id in 0..replicas {
-            let group = &mut self.groups[number];
-            let member = std::mem::replace(&mut group.members[usize::from(id)], Member::Gone);
-            group.members[usize::from(id)] = match member {
-                Member::Down(durable) => {
-                    let key = shared.noise.word(Draw::Election, number as u64, 0);
-                    let mut config = Config::new(id, replicas, key);
-                    config.heartbeat_interval = 500;
-                    config.eager_commit = true;
-                    Node::restart(config, *durable, shared.ticks())
-                        .map_or(Member::Gone, |node| Member::Up(Box::new(node)))
-                }
-                other => other,
-            };
-            group.ticking[usize::from(id)] = Micros::MAX;
-            self.schedule(number, id, shared);
+    /// Releases a hold on a replica; without any left it starts from its disk.
+    pub(crate) fn release(&mut self, (number, id): (u16, ReplicaId), shared: &mut Shared) {
+        let number = usize::from(number);
+        let group = &mut self.groups[number];
+        let replicas = group.members.len() as u8;
+        group.holds[usize::from(id)] -= 1;
+        if group.holds[usize::from(id)] > 0 {
+            return;
         }
+        let member = std::mem::replace(&mut group.members[usize::from(id)], Member::Gone);
+        group.members[usize::from(id)] = match member {
+            Member::Down(durable) => {
+                let config = config(number, id, replicas, shared);
+                Node::restart(config, *durable, shared.ticks())
+                    .map_or(Member::Gone, |node| Member::Up(Box::new(node)))
+            }
+            other => other,
+        };
+        group.ticking[usize::from(id)] = Micros::MAX;
+        self.schedule(number, id, shared);
         self.groups[number].move_publisher();
     }
 
@@ -447,6 +449,11 @@ impl Group {
             _ => None,
         });
         live.max().map(|(_, id)| id)
+    }
+
+    /// Last index of the log that was applied.
+    pub(crate) fn applied(&self) -> Index {
+        self.applied
     }
 
     /// Whether a leader with a quorum is there.
@@ -584,6 +591,14 @@ fn of_health(command: &Command) -> Option<oncall_discovery::types::InstanceId> {
         }
         _ => None,
     }
+}
+
+fn config(number: usize, id: ReplicaId, replicas: u8, shared: &Shared) -> Config {
+    let mut config = Config::new(id, replicas, shared.noise.word(Draw::Election, number as u64, 0));
+    // A quiet group is cheaper with fewer heartbeats; elections take as long.
+    config.heartbeat_interval = 500;
+    config.eager_commit = true;
+    config
 }
 
 fn count_verdict(shared: &mut Shared, verdict: Verdict) {

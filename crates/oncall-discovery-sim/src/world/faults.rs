@@ -16,6 +16,10 @@ pub struct Memory {
     pub(crate) chosen: Vec<u32>,
     /// Steps done.
     pub(crate) done: u32,
+    /// Replicas that it keeps down.
+    pub(crate) held: Vec<(u16, u8)>,
+    /// How far groups had applied when it began.
+    pub(crate) applied: Vec<u64>,
 }
 
 impl World {
@@ -62,7 +66,7 @@ impl World {
             Action::Outage { region, stops, .. } => {
                 for r in regions(region) {
                     if stops.catalog {
-                        self.each_group(r, |control, group| control.crash(group, |_, _| true));
+                        self.crash(index, r, |_, _| true);
                     }
                     if stops.relays {
                         self.plane.stop_relays(&mut self.shared, r, end, stops.cold);
@@ -83,9 +87,11 @@ impl World {
                 }
             }
             Action::QuorumLoss { region, .. } => {
-                self.each_group(usize::from(region) % REGIONS, |control, group| {
-                    control.crash(group, |id, _| id != 0);
-                });
+                self.crash(index, usize::from(region) % REGIONS, |id, _| id != 0);
+                self.memory[index].applied = self.applied(region);
+            }
+            Action::Partition { region, .. } => {
+                self.plane.partition(usize::from(region) % REGIONS, end);
             }
             Action::DropDeltas { relay, share, .. } => {
                 self.plane.spoil_relay(&mut self.shared, relay, share, 0.0, end);
@@ -100,9 +106,7 @@ impl World {
                 });
             }
             Action::LeaderCrash { region, .. } => {
-                self.each_group(usize::from(region) % REGIONS, |control, group| {
-                    control.crash(group, |id, leader| Some(id) == leader);
-                });
+                self.crash(index, usize::from(region) % REGIONS, |id, leader| Some(id) == leader);
             }
         }
     }
@@ -111,13 +115,14 @@ impl World {
     pub(crate) fn on_end(&mut self, plan: u16) {
         let index = usize::from(plan);
         match self.scenario.plan[index].action {
-            Action::Outage { region, stops, .. } if stops.catalog => {
-                for r in regions(region) {
-                    self.restart_region(r);
-                }
-            }
-            Action::QuorumLoss { region, .. } | Action::LeaderCrash { region, .. } => {
-                self.restart_region(usize::from(region) % REGIONS);
+            Action::Outage { .. } | Action::LeaderCrash { .. } => self.release(index),
+            Action::QuorumLoss { region, .. } => {
+                let applied = self.applied(region);
+                let before = std::mem::take(&mut self.memory[index].applied);
+                self.shared.assert(before == applied, "I10", || {
+                    format!("region {region} accepted without a quorum: {before:?} to {applied:?}")
+                });
+                self.release(index);
             }
             Action::BadZoneLink { .. } => self.look_at_all(),
             Action::BadDependency { .. } => {
@@ -132,11 +137,24 @@ impl World {
         }
     }
 
-    fn restart_region(&mut self, region: usize) {
-        let shards = usize::from(self.topology.shape.shards);
-        for group in region * shards..(region + 1) * shards {
-            self.control.restart(group, &mut self.shared);
+    fn crash(&mut self, index: usize, region: usize, which: impl Fn(u8, Option<u8>) -> bool) {
+        let mut held = std::mem::take(&mut self.memory[index].held);
+        self.each_group(region, |control, group| control.crash(group, &which, &mut held));
+        self.memory[index].held = held;
+    }
+
+    fn release(&mut self, index: usize) {
+        for hold in std::mem::take(&mut self.memory[index].held) {
+            self.control.release(hold, &mut self.shared);
         }
+    }
+
+    fn applied(&mut self, region: u8) -> Vec<u64> {
+        let mut applied = Vec::new();
+        self.each_group(usize::from(region) % REGIONS, |control, group| {
+            applied.push(control.groups[group].applied());
+        });
+        applied
     }
 
     fn each_group(

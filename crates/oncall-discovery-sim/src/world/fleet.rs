@@ -311,6 +311,8 @@ impl World {
                     self.withdraw(replaces);
                 }
             }
+            // Booted before its registration was accepted: the agent repeats what it had said.
+            State::Starting if current && truth == Truth::Serving => self.report(id),
             State::Draining if current => {
                 let life = self.fleet.instances[id as usize].life;
                 let grace = micros(self.shared.dials.accept_grace_s);

@@ -35,7 +35,6 @@ pub(crate) struct Published {
     pub(crate) step: Step,
     pub(crate) count: u32,
     at: Micros,
-    accepted: Micros,
     /// Changes of the cell up to here.
     pub(crate) total: u32,
 }
@@ -99,6 +98,8 @@ pub struct Full {
     pub(crate) proxies: Vec<Proxy>,
     pub(crate) relays: Vec<Relay>,
     pub(crate) per_region: u16,
+    /// Until when each region is cut off from the others.
+    pub(crate) parted: [Micros; REGIONS],
     /// Time that one delivery takes at a relay, microseconds.
     service_us: f64,
     waves: Slab<Wave>,
@@ -181,6 +182,7 @@ impl Full {
                 .map(|_| Relay::new(&shared.dials, per_region))
                 .collect(),
             per_region,
+            parted: [0; REGIONS],
             service_us: 1e6 / RELAY_DELIVERIES_PER_S,
             waves: Slab::default(),
             clocks: Vec::new(),
@@ -212,14 +214,7 @@ impl Full {
             let range = self.ledger.range(cell);
             self.ledger.expect(cell, seq, range.len() as u32);
             let step = Step { incarnation: head.incarnation, from: Revision(0), to: head.rev };
-            self.cells[cell].published.push_back(Published {
-                seq,
-                step,
-                count,
-                at: 0,
-                accepted: 0,
-                total: 0,
-            });
+            self.cells[cell].published.push_back(Published { seq, step, count, at: 0, total: 0 });
             for sub in range {
                 self.ledger.apply(0, cell, sub, seq);
                 self.subs.push(CellSub::at(head, Time::ZERO));
@@ -338,7 +333,6 @@ impl Full {
             step: flush.step,
             count: flush.count,
             at: now,
-            accepted: flush.accepted.0,
             total: state.total,
         });
         let oldest = self.ledger.cells[index].oldest();
@@ -401,7 +395,9 @@ impl Full {
             let index_word = u64::from(published.seq) << 20 | u64::from(row.proxy);
             let loses = relay.loses(now, shared.noise, u64::from(cell), index_word);
             let left = relay.lane.enter(Time(self.hops[number]), service, urgent).0;
-            if loses || proxy.is_cut(now) {
+            let parted = proxy.region != home
+                && self.parted[usize::from(proxy.region)].max(self.parted[usize::from(home)]) > now;
+            if loses || parted || proxy.is_cut(now) {
                 proxy.gapped = true;
                 shared.totals.lost_deliveries += 1;
                 continue;
@@ -637,8 +633,10 @@ impl Full {
         self.ledger.cells.iter().map(crate::ledger::CellLedger::live).max().unwrap_or(0)
     }
 
-    pub(crate) fn watch_lag(&self, published: &Published, now: Micros) -> Micros {
-        now - published.accepted.min(now)
+    /// The endpoints of a cell's head, by the accounts: what the published set is held against (I4).
+    pub(crate) fn head_set(&self, cell: u32, instances: impl Iterator<Item = u32>) -> Vec<u32> {
+        let seq = self.ledger.cells[cell as usize].head();
+        instances.filter(|&id| self.ledger.holds(cell as usize, id, seq)).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! One queue, one clock, noise by key. [`World::run_until`] plays; everything else looks.
 
+mod check;
 pub mod clocks;
 mod control;
 mod faults;
@@ -223,7 +224,12 @@ impl World {
             Event::Begin { plan } => self.on_begin(plan),
             Event::Step { plan, step } => self.on_step(plan, step),
             Event::End { plan } => self.on_end(plan),
-            Event::Flush { cell } => self.plane.on_flush(shared, cell),
+            Event::Flush { cell } => {
+                self.plane.on_flush(shared, cell);
+                if self.shared.verify {
+                    self.check_cell(cell);
+                }
+            }
             Event::Deliver(delivery) => self.plane.deliver(shared, delivery),
             Event::Wave { slot, tick } => self.plane.on_wave(shared, slot, tick),
             Event::Repair { sub, session } => self.plane.on_repair(shared, sub, session),

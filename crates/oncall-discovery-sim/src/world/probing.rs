@@ -79,7 +79,7 @@ impl Probing {
     }
 
     pub(crate) fn stop(&mut self, region: usize, until: Micros) {
-        self.stopped[region] = until;
+        self.stopped[region] = self.stopped[region].max(until);
     }
 
     pub(crate) fn spoil_prober(&mut self, region: usize, until: Micros) {
@@ -317,7 +317,15 @@ impl World {
         let ready = instance.truth == Truth::Serving && !depends;
         let number = usize::from(self.group_of(instance.cell));
         let group = &mut self.control.groups[number];
-        if group.live_leader().is_none() || self.fleet.node_away[usize::from(instance.node)] > 0 {
+        if self.fleet.node_away[usize::from(instance.node)] > 0 {
+            return;
+        }
+        if group.live_leader().is_none() {
+            // Nobody listens: the agent repeats it.
+            let wait = micros(1.0 + (id % 16) as f64 / 16.0);
+            let life = instance.life;
+            let what = super::shared::Life::Report;
+            self.shared.push(self.shared.now() + wait, Event::Life { instance: id, life, what });
             return;
         }
         let mut out = Out::new();

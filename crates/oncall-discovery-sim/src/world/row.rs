@@ -118,6 +118,10 @@ impl World {
         let ready = self.control.groups.iter().map(|group| {
             group.catalog.views().map(|v| u64::from(v.count(oncall_discovery::types::State::Ready)))
         });
+        let connected = self.plane.connected();
+        // Looking at every subscription is dear, so it is done while something is amiss.
+        let amiss = connected < 1.0 || self.rows.last().is_some_and(|row| row.behind > 0);
+        let behind = if amiss || now % (10 * S) == 0 { self.plane.behind() as u64 } else { 0 };
         let row = Row {
             t_s: now as f64 / S as f64,
             traffic,
@@ -128,8 +132,8 @@ impl World {
             snapshots: totals.snapshots - taken.snapshots,
             snapshot_bytes: totals.snapshot_bytes - taken.snapshot_bytes,
             connects: totals.connects - taken.connects,
-            connected: self.plane.connected(),
-            behind: if now % (10 * S) == 0 { self.plane.behind() as u64 } else { 0 },
+            connected,
+            behind,
             snapshot_age_max_s: self.plane.age_max(now) as f64 / S as f64,
             relay_delay_max_ms: self.plane.relay_delay_max(now) as f64 / 1e3,
             snapshots_waiting: self.plane.snapshots_waiting() as u64,

@@ -111,6 +111,18 @@ impl Relay {
         }
     }
 
+    /// It stops, and starts again at `until`: with empty buckets, since nobody knows what it gave away.
+    fn restart(&mut self, until: Micros, cold: bool) {
+        self.down_until = self.down_until.max(until);
+        let at = Time(self.down_until);
+        self.admission = Bucket::empty(at, self.admission.rate_per_s(), self.admission.burst());
+        self.budget = Bucket::empty(at, self.budget.rate_per_s(), self.budget.burst());
+        self.lane = ServiceLane::new(true);
+        if cold {
+            self.warm_from = self.warm_from.max(until);
+        }
+    }
+
     pub(crate) fn is_down(&self, now: Micros) -> bool {
         self.down_until > now
     }
@@ -499,6 +511,11 @@ impl Full {
             if self.queued[index] || self.ledger.subs[index].fifo > now {
                 continue;
             }
+            if self.is_parted(sub, id, now) {
+                // Its relay knows no newer head than it does.
+                self.proxies[usize::from(id)].gapped = true;
+                continue;
+            }
             let head: Cursor = self.cells[self.sub_cell[index] as usize].head();
             match self.subs[index].on_head(head, Time(confirmed)) {
                 SubEvent::Confirmed | SubEvent::Nothing => {
@@ -510,6 +527,18 @@ impl Full {
                 event => self.not_applied(shared, sub, event),
             }
         }
+    }
+
+    /// Whether a subscription's cell is across a cut.
+    fn is_parted(&self, sub: u32, id: u16, now: Micros) -> bool {
+        let home = self.sub_cell[sub as usize] as usize % REGIONS;
+        let here = usize::from(self.proxies[usize::from(id)].region);
+        home != here && self.parted[home].max(self.parted[here]) > now
+    }
+
+    /// A region is cut off from the others.
+    pub(crate) fn partition(&mut self, region: usize, until: Micros) {
+        self.parted[region] = self.parted[region].max(until);
     }
 
     fn drop_streams(&mut self, shared: &mut Shared, relay: u16) {
@@ -532,11 +561,7 @@ impl Full {
     ) {
         let count = usize::from(self.per_region);
         for number in region * count..(region + 1) * count {
-            let relay = &mut self.relays[number];
-            relay.down_until = until;
-            if cold {
-                relay.warm_from = until;
-            }
+            self.relays[number].restart(until, cold);
             self.drop_streams(shared, number as u16);
         }
     }
@@ -554,10 +579,7 @@ impl Full {
             if shared.noise.uniform(Draw::Fault, salt | 1 << 42, number as u64) >= share {
                 continue;
             }
-            self.relays[number].down_until = until;
-            if cold {
-                self.relays[number].warm_from = until;
-            }
+            self.relays[number].restart(until, cold);
             self.drop_streams(shared, number as u16);
         }
     }
@@ -582,7 +604,8 @@ impl Full {
 
     /// A proxy's network to the control plane is cut: nobody is told.
     pub(crate) fn cut_proxy(&mut self, _shared: &mut Shared, proxy: u16, until: Micros) {
-        self.proxies[usize::from(proxy)].cut_until = until;
+        let proxy = &mut self.proxies[usize::from(proxy)];
+        proxy.cut_until = proxy.cut_until.max(until);
     }
 
     /// A node and its proxy are gone, and so are their requests.
