@@ -8,8 +8,8 @@ use super::shard::{CatalogOut, CatalogShard, NIL, Owner, Row, hash_of};
 use super::table::{legal, may_move, may_register};
 use crate::mutants::Mutant;
 use crate::types::{
-    AuditEntry, CellUpdate, Change, Generation, InstanceId, Reason, Revision, Source, State, Term,
-    Time, Transition, Verdict,
+    AuditEntry, CellUpdate, Change, Generation, InstanceId, Metric, Reason, Revision, Sample,
+    Source, State, Term, Time, Transition, Verdict,
 };
 
 /// A checked request to change a row.
@@ -72,6 +72,13 @@ impl CatalogShard {
             }
         };
         self.write_audit(entry, term, ask, verdict, &out.transitions[done..]);
+        let registers = matches!(entry.command, Command::Register(..));
+        let metric = match verdict {
+            Verdict::Accepted if registers => Some(Metric::Registrations),
+            Verdict::Accepted | Verdict::AlreadySo => None,
+            _ => Some(Metric::WritesRefused),
+        };
+        out.samples.extend(metric.map(|metric| Sample { metric, value: 1 }));
         verdict
     }
 
@@ -84,21 +91,25 @@ impl CatalogShard {
         verdict: Verdict,
         done: &[Transition],
     ) {
-        let row = self.row_of(ask.instance).map(|row| self.rows[row as usize]);
-        let line = AuditEntry {
+        let mut line = AuditEntry {
             sequence: 0,
             proposed: entry.proposed,
             term,
             source: ask.source,
             instance: ask.instance,
             generation: ask.generation,
-            from: row.map(|row| row.state),
+            from: None,
             to: ask.to,
             reason: ask.reason,
             verdict,
-            revision: row.map_or(Revision(0), |row| self.cells[usize::from(row.cell)].revision),
+            revision: Revision(0),
         };
         if done.is_empty() {
+            if let Some(row) = self.row_of(ask.instance) {
+                let row = &self.rows[row as usize];
+                line.from = Some(row.state);
+                line.revision = self.cells[usize::from(row.cell)].revision;
+            }
             self.audit.write(line);
         }
         for transition in done {

@@ -11,13 +11,13 @@ pub struct AuditLog {
     lines: Vec<AuditEntry>,
     capacity: u32,
     written: u64,
-    digest: [u8; 32],
+    digest: [u8; 24],
 }
 
 impl AuditLog {
     /// Keeps so many lines.
     pub fn new(capacity: u32) -> Self {
-        Self { lines: Vec::new(), capacity, written: 0, digest: [0; 32] }
+        Self { lines: Vec::new(), capacity, written: 0, digest: [0; 24] }
     }
 
     /// Writes a line; its sequence number is set here.
@@ -38,7 +38,7 @@ impl AuditLog {
     }
 
     /// Hash over all lines ever written.
-    pub fn digest(&self) -> [u8; 32] {
+    pub fn digest(&self) -> [u8; 24] {
         self.digest
     }
 
@@ -52,33 +52,35 @@ impl AuditLog {
         self.lines[start..].iter().chain(&self.lines[..start])
     }
 
-    /// The digest after a line, from the one before it.
-    pub fn link(before: &[u8; 32], line: &AuditEntry) -> [u8; 32] {
+    /// The digest after a line, from the one before it: BLAKE3 of both, cut to 24 bytes, so that the two together
+    /// are one block of the hash. The line's number is its place in the chain.
+    pub fn link(before: &[u8; 24], line: &AuditEntry) -> [u8; 24] {
         let (kind, who) = match line.source {
             Source::Controller => (0, 0),
-            Source::Agent(node) => (1, u64::from(node.0)),
-            Source::Workload(instance) => (2, u64::from(instance.0)),
+            Source::Agent(node) => (1, u32::from(node.0)),
+            Source::Workload(instance) => (2, instance.0),
             Source::Health => (3, 0),
-            Source::Leases(term) => (4, term.0),
+            Source::Leases(term) => (4, term.0 as u32),
         };
-        let from = line.from.map_or(State::ALL.len() as u64, |state| state as u64);
+        let from = line.from.map_or(State::ALL.len() as u8, |state| state as u8);
+        let what = [kind << 4 | from, line.to as u8, line.reason as u8, line.verdict as u8];
         let words = [
-            line.sequence,
-            line.proposed.0,
-            line.term.0,
-            kind,
+            line.term.0 as u32,
             who,
-            u64::from(line.instance.0),
-            u64::from(line.generation.start) << 32 | u64::from(line.generation.sequence),
-            from << 24 | (line.to as u64) << 16 | (line.reason as u64) << 8 | line.verdict as u64,
-            u64::from(line.revision.0),
+            line.instance.0,
+            line.generation.start,
+            line.generation.sequence,
+            u32::from_le_bytes(what),
+            line.revision.0,
         ];
-        let mut bytes = [0; 32 + 9 * 8];
-        bytes[..32].copy_from_slice(before);
-        for (chunk, word) in bytes[32..].chunks_exact_mut(8).zip(words) {
+        let mut bytes = [0; 64];
+        bytes[..24].copy_from_slice(before);
+        bytes[24..32].copy_from_slice(&line.proposed.0.to_le_bytes());
+        for (chunk, word) in bytes[32..60].chunks_exact_mut(4).zip(words) {
             chunk.copy_from_slice(&word.to_le_bytes());
         }
-        *blake3::hash(&bytes).as_bytes()
+        let hash = blake3::hash(&bytes);
+        std::array::from_fn(|at| hash.as_bytes()[at])
     }
 
     /// Bytes on the heap.

@@ -4,7 +4,7 @@
 use oncall_core::streams::scramble;
 use serde::{Deserialize, Serialize};
 
-/// Positions by hash; linear probing, at most half full, no removal.
+/// Positions by hash; linear probing, at most three quarters full, no removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Index {
     /// Position plus one; zero is free. Its length is a power of two.
@@ -28,7 +28,7 @@ impl Index {
 
     /// Adds a position whose key is not in yet. `hash_of` gives the hashes of those that are.
     pub(super) fn insert(&mut self, hash: u64, position: u32, hash_of: impl Fn(u32) -> u64) {
-        if (self.len + 1) * 2 > self.places.len() {
+        if (self.len + 1) * 4 > self.places.len() * 3 {
             let grown = vec![0; (self.places.len() * 2).max(16)];
             for place in std::mem::replace(&mut self.places, grown) {
                 if let Some(old) = place.checked_sub(1) {

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestError, TestRng, TestRunner};
+use proptest::test_runner::{Config, TestRng, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
 use super::tests::{REGION, cell, directory, registration};
@@ -149,11 +149,12 @@ impl Naive {
         (to, reason, source): (State, Reason, Source),
         expected: Option<Revision>,
     ) -> bool {
+        use Reason as R;
+        use State as S;
         let Some(life) = self.lives.get(&n) else { return false };
         let stale = expected.is_some_and(|read| read.0 != life.revision)
             || (source == Source::Health && expected.is_none());
         let row = |rows: &[(State, State)]| rows.contains(&(life.state, to));
-        use State as S;
         let listed = match reason {
             Reason::Started => row(&[(S::Starting, S::Ready)]),
             Reason::Withdrawn => row(&[
@@ -170,7 +171,6 @@ impl Naive {
             Reason::Cleared => row(&[(S::Expired, S::Gone)]),
             _ => false,
         };
-        use Reason as R;
         let may: &[Reason] = match source {
             Source::Controller => &[R::Started, R::Withdrawn, R::Exited, R::DrainOver, R::Cleared],
             Source::Agent(node) if u32::from(node.0) == n => {
@@ -229,13 +229,13 @@ impl Naive {
                     && self.shift((instance.0, generation), step, None)
             }
             Command::Weigh { instance, generation, weight, .. } => {
-                let fits = |life: &&Life| {
+                let fits = |life: &Life| {
                     life.generation == generation
                         && live(life.state)
                         && weight > 0
                         && weight != life.weight
                 };
-                let ok = self.lives.get(&instance.0).filter(fits).is_some();
+                let ok = self.lives.get(&instance.0).is_some_and(fits);
                 if ok {
                     self.step(instance.0, |life| life.weight = weight);
                 }
@@ -269,6 +269,8 @@ fn live(state: State) -> bool {
 }
 
 fn ops() -> BoxedStrategy<Op> {
+    use Reason as R;
+    use State as S;
     let n = 0..INSTANCES;
     let generation =
         (0..6_u32, 0..3_u32).prop_map(|(start, sequence)| Generation { start, sequence });
@@ -279,8 +281,6 @@ fn ops() -> BoxedStrategy<Op> {
         1 => (0..INSTANCES).prop_map(|n| Source::Workload(InstanceId(n))),
         1 => Just(Source::Leases(Term(1))),
     ];
-    use Reason as R;
-    use State as S;
     let likely = [
         (S::Ready, R::Started),
         (S::Ready, R::Recovered),
@@ -537,15 +537,16 @@ fn tally(what: String) {
     SEEN.with_borrow_mut(|seen| *seen.entry(what).or_default() += 1);
 }
 
-fn run<const MUTANT: u8>(cases: u32) -> Result<(), TestError<impl std::fmt::Debug>> {
+fn run<const MUTANT: u8>(cases: u32) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(config.rng_algorithm);
     let mut runner = TestRunner::new_with_rng(config.clone(), rng);
     SEEN.with_borrow_mut(BTreeMap::clear);
-    runner.run(&Reference::sequential_strategy(1..80), |(model, ops, seen)| {
+    let result = runner.run(&Reference::sequential_strategy(1..80), |(model, ops, seen)| {
         Machine::<MUTANT>::test_sequential(config.clone(), model, ops, seen);
         Ok(())
-    })
+    });
+    assert!(result.is_ok(), "{}", result.unwrap_err());
 }
 
 /// Whether taking a safeguard out is noticed in some of the cases.
@@ -563,7 +564,7 @@ fn missed<const MUTANT: u8>(cases: u32) -> bool {
 
 #[test]
 fn the_shard_does_what_the_naive_model_does() {
-    run::<NONE>(600).unwrap();
+    run::<NONE>(600);
     // Everything happened, and not once or twice only: every verdict but WrongCell, and
     // every reason that a transition can have.
     SEEN.with_borrow(|seen| {

@@ -8,8 +8,8 @@ use super::index::Index;
 use crate::mutants::Mutants;
 use crate::types::{
     Address, Cell, CellUpdate, Directory, Endpoint, EndpointRecord, Generation, Incarnation,
-    InstanceId, Labels, NodeId, Place, RegionId, Revision, ShardId, State, Term, Time, Transition,
-    ZoneId,
+    InstanceId, Labels, NodeId, Place, RegionId, Revision, Sample, ShardId, State, Term, Time,
+    Transition, ZoneId,
 };
 
 /// No row.
@@ -95,6 +95,8 @@ pub struct CatalogOut {
     /// After a sweep: the new number of each old row, `u32::MAX` for those that are forgotten. Tables that are
     /// kept by row have to follow.
     pub moved: Option<Vec<u32>>,
+    /// Registrations accepted (R134), commands refused.
+    pub samples: Vec<Sample>,
 }
 
 impl CatalogOut {
@@ -103,6 +105,7 @@ impl CatalogOut {
         self.transitions.clear();
         self.updates.clear();
         self.moved = None;
+        self.samples.clear();
     }
 }
 

@@ -5,8 +5,8 @@ use super::*;
 use crate::mutants::{Mutant, Mutants};
 use crate::types::{
     Address, Cell, Change, Directory, Endpoint, Generation, Incarnation, InstanceId, Labels,
-    NodeId, Place, Reason, RegionId, Revision, ServiceId, ServiceKey, ShardId, Source, State, Term,
-    Time, Verdict, ZoneId,
+    Metric, NodeId, Place, Reason, RegionId, Revision, ServiceId, ServiceKey, ShardId, Source,
+    State, Term, Time, Verdict, ZoneId,
 };
 
 pub(super) const REGION: RegionId = RegionId(1);
@@ -94,11 +94,15 @@ impl Bench {
 fn refused(bench: &mut Bench, command: Command, verdict: Verdict) {
     let (rows, cells) = (bench.shard.rows.clone(), bench.shard.cells.clone());
     let said = bench.out.clone();
+    let counted = said.samples.len();
     let lines = bench.shard.audit().written();
     assert_eq!(bench.apply(command), verdict, "{command:?}");
     assert_eq!(bench.shard.rows, rows, "a refusal changes nothing");
     assert_eq!(bench.shard.cells, cells, "a refusal changes nothing");
-    assert_eq!(bench.out, said, "a refusal says nothing");
+    assert_eq!(bench.out.transitions, said.transitions, "a refusal says nothing");
+    assert_eq!(bench.out.updates, said.updates, "a refusal says nothing");
+    let samples = usize::from(verdict != Verdict::AlreadySo);
+    assert_eq!(bench.out.samples.len(), counted + samples, "a refusal is counted");
     assert_eq!(bench.shard.audit().written(), lines + 1, "a refusal is audited");
     assert_eq!(bench.shard.audit().lines().last().unwrap().verdict, verdict);
 }
@@ -131,6 +135,8 @@ fn a_life_from_registration_to_exit() {
     assert!(bench.out.updates[1].reason.deliberate());
     let Change::Removed(endpoint) = bench.out.updates[1].change else { panic!() };
     assert_eq!(bench.out.updates[0].checksum, endpoint.fingerprint());
+    let metrics: Vec<_> = bench.out.samples.iter().map(|sample| sample.metric).collect();
+    assert_eq!(metrics, [Metric::Registrations], "and nothing was refused");
     assert_eq!(bench.shard.view(cell(0)).unwrap().count(State::Gone), 1);
     assert_eq!(bench.shard.view(cell(0)).unwrap().records().count(), 0);
 }
@@ -494,7 +500,7 @@ fn the_audit_ring_is_bounded_and_its_digest_is_not() {
         bench.register(registration(0, n, 100));
     }
     let lines: Vec<_> = bench.shard.audit().lines().copied().collect();
-    let mut chain = [0; 32];
+    let mut chain = [0; 24];
     for line in &lines {
         log.write(*line);
         chain = AuditLog::link(&chain, line);
@@ -504,7 +510,7 @@ fn the_audit_ring_is_bounded_and_its_digest_is_not() {
     assert_eq!(log.digest(), chain);
     let mut forged = lines[1];
     forged.source = Source::Workload(InstanceId(1));
-    assert_ne!(AuditLog::link(&[0; 32], &forged), AuditLog::link(&[0; 32], &lines[1]));
+    assert_ne!(AuditLog::link(&[0; 24], &forged), AuditLog::link(&[0; 24], &lines[1]));
 }
 
 /// The replicas of a shard that apply the same entries are equal, whatever their clocks say.

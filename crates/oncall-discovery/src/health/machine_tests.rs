@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use proptest::test_runner::{Config, TestError, TestRng, TestRunner};
+use proptest::test_runner::{Config, TestRng, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
 
 use super::tests::{Bench, cell};
@@ -456,15 +456,16 @@ fn tally(what: String) {
     SEEN.with_borrow_mut(|seen| *seen.entry(what).or_default() += 1);
 }
 
-fn run<const MUTANT: u8>(cases: u32) -> Result<(), TestError<impl std::fmt::Debug>> {
+fn run<const MUTANT: u8>(cases: u32) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(config.rng_algorithm);
     let mut runner = TestRunner::new_with_rng(config.clone(), rng);
     SEEN.with_borrow_mut(BTreeMap::clear);
-    runner.run(&Reference::sequential_strategy(1..80), |(model, ops, seen)| {
+    let result = runner.run(&Reference::sequential_strategy(1..80), |(model, ops, seen)| {
         Machine::<MUTANT>::test_sequential(config.clone(), model, ops, seen);
         Ok(())
-    })
+    });
+    assert!(result.is_ok(), "{}", result.unwrap_err());
 }
 
 /// Whether taking a safeguard out is noticed in some of the cases.
@@ -482,7 +483,7 @@ fn missed<const MUTANT: u8>(cases: u32) -> bool {
 
 #[test]
 fn the_decider_does_what_the_naive_model_does() {
-    run::<NONE>(600).unwrap();
+    run::<NONE>(600);
     SEEN.with_borrow(|seen| {
         let reasons = [
             Reason::Started,

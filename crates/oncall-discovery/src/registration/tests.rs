@@ -122,13 +122,13 @@ fn a_role_registers_no_further_than_its_own() {
 
 #[test]
 fn a_role_changes_no_further_than_its_own() {
+    use Reason as R;
     let shard = with_one();
     let asks = |role: Role, to, reason| {
         let (instance, generation) = (InstanceId(11), Generation::first(1));
         let request = Request::Move { instance, generation, to, reason, expected: None };
         admit(&claims(role), &request, &shard).is_ok()
     };
-    use Reason as R;
     let allowed = |role: Role| {
         R::ALL.into_iter().filter(|&reason| asks(role.clone(), State::Gone, reason)).collect()
     };

@@ -257,3 +257,48 @@ fn shard_of(key: &ServiceKey, shard_count: u8) -> ShardId {
     });
     ShardId((hash % u64::from(shard_count)) as u8)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(namespace: &str, service: &str, port: &str) -> ServiceKey {
+        let [namespace, service, port] = [namespace, service, port].map(str::to_owned);
+        ServiceKey { namespace, service, port }
+    }
+
+    #[test]
+    fn keys_are_unique_and_spread_by_themselves() {
+        let keys = vec![
+            key("prod", "cart", "http"),
+            key("prod", "cart", "grpc"),
+            key("test", "cart", "http"),
+            key("prod", "carth", "ttp"),
+        ];
+        let directory = Directory::new(keys.clone(), 8).unwrap();
+        for (n, key) in keys.iter().enumerate() {
+            assert_eq!(directory.find(key), Some(ServiceId(n as u16)));
+            assert_eq!(directory.key(ServiceId(n as u16)), Some(key));
+        }
+        // A service stays in its shard whatever else there is.
+        let alone = Directory::new(vec![keys[2].clone()], 8).unwrap();
+        assert_eq!(alone.shard(ServiceId(0)), directory.shard(ServiceId(2)));
+        assert_eq!(directory.shard(ServiceId(4)), None);
+    }
+
+    #[test]
+    fn bad_directories_are_refused_by_name() {
+        let error = |keys: Vec<ServiceKey>, shards| Directory::new(keys, shards).unwrap_err();
+        let twice = error(vec![key("a", "b", "c"), key("d", "e", "f"), key("a", "b", "c")], 1);
+        assert_eq!(twice, DirectoryError::Twice(key("a", "b", "c")));
+        let empty = error(vec![key("a", "b", "")], 1).to_string();
+        assert_eq!(empty, "services: part `port` of `a/b:` is empty; expected a name");
+        assert_eq!(error(vec![], 0), DirectoryError::NoShards);
+    }
+
+    #[test]
+    fn generations_are_ordered_by_start_first() {
+        let first = Generation::first(5);
+        assert!(first < first.again() && first.again() < Generation::first(6));
+    }
+}

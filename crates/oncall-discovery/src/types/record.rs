@@ -218,3 +218,37 @@ impl EndpointRecord {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Label;
+
+    #[test]
+    fn the_fingerprint_covers_every_field() {
+        let base = Endpoint { weight: 1, ..Endpoint::default() };
+        let again = base.generation.again();
+        let others = [
+            Endpoint { instance: InstanceId(1), ..base },
+            Endpoint { generation: Generation::first(1), ..base },
+            Endpoint { generation: again, ..base },
+            Endpoint { address: Address { ip: 1, port: 0 }, ..base },
+            Endpoint { address: Address { ip: 0, port: 1 }, ..base },
+            Endpoint { labels: Labels::NONE.with(Label::Track, 1).unwrap(), ..base },
+            Endpoint { node: NodeId(1), ..base },
+            Endpoint { version: 1, ..base },
+            Endpoint { weight: 2, ..base },
+            Endpoint { zone: ZoneId(1), ..base },
+        ];
+        let mut prints: Vec<u64> = others.iter().map(Endpoint::fingerprint).collect();
+        prints.push(base.fingerprint());
+        prints.sort_unstable();
+        prints.dedup();
+        assert_eq!(prints.len(), others.len() + 1);
+        // The checksum of a set does not depend on its order, and the empty set has none.
+        let backwards = others.iter().rev();
+        assert_eq!(Endpoint::checksum(&others), Endpoint::checksum(backwards));
+        assert_eq!(Endpoint::checksum([]), 0);
+        assert!(size_of::<Endpoint>() <= 32);
+    }
+}
