@@ -462,3 +462,20 @@ fn compact_things_are_compact() {
     assert!(size_of::<Coalescer>() <= 64);
     assert!(size_of::<Bucket>() <= 40);
 }
+
+#[test]
+fn the_arithmetic_of_the_brief_holds() {
+    // R131: 256 B × 100,000 ≈ 24.4 MiB; a subscribed snapshot of 40 × 50 is about 500 KiB.
+    let mib = |bytes: u64| bytes as f64 / (1024.0 * 1024.0);
+    assert!((mib(snapshot_bytes(100_000)) - 24.4).abs() < 0.05);
+    let subscribed = 40 * snapshot_bytes(50);
+    assert!((mib(subscribed) * 1024.0 - 500.0).abs() < 5.0);
+    assert!((mib(5_000 * subscribed) / 1024.0 - 2.4).abs() < 0.05, "all proxies at once");
+    // R129, R130: 167 changes a second to 100 subscribers each, and to everybody.
+    let changes = 10_000.0 / 120.0 * 2.0;
+    assert_eq!((changes * 100.0_f64).round(), 16_667.0);
+    assert_eq!((changes * 5_000.0_f64).round(), 833_333.0);
+    let heads = Head { cell: cell(), cursor: at(1, 1), as_of: Time::ZERO };
+    let heartbeat = Down::Heartbeat { heads: vec![heads; 40], policy: 0 };
+    assert_eq!(heartbeat.bytes(), HEADER_BYTES + 40 * HEAD_BYTES);
+}

@@ -64,7 +64,7 @@ pub enum Ejected {
     Counted,
     /// Ejected until a time.
     Until(Time),
-    /// Enough errors, but the cap keeps it in.
+    /// Enough errors, but the cap keeps it in; counting starts anew.
     Capped,
 }
 
@@ -139,6 +139,8 @@ impl Ejector {
         if self.locals[at].errors < rule.errors.max(1) || now.ms() < self.locals[at].until_ms {
             return Ejected::Counted;
         }
+        // Counts anew either way, so that one that stays in is reported once in so many errors.
+        self.locals[at].errors = 0;
         if !may_eject(self.out(now), candidates, rule.share_max_pct, mutants) {
             return Ejected::Capped;
         }
@@ -146,7 +148,6 @@ impl Ejector {
         let until = now.after(ejection_time(rule, local.times));
         local.until_ms = until.ms();
         local.times = local.times.saturating_add(1);
-        local.errors = 0;
         Ejected::Until(until)
     }
 

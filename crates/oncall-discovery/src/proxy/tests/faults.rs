@@ -484,32 +484,89 @@ fn passive_reports(mutant: Option<Mutant>) {
 
 type Scenario = fn(Option<Mutant>);
 
-const SCENARIOS: [(&str, Scenario); 17] = [
-    ("removal while disconnected", removal_while_disconnected),
-    ("nothing new is not nothing there", nothing_new_is_not_nothing_there),
-    ("silent watch loss", silent_watch_loss),
-    ("lagging relay", lagging_relay),
-    ("incarnation fork", incarnation_fork),
-    ("full sync storm", full_sync_storm),
-    ("no false mismatch", no_false_mismatch),
-    ("over-ejection", over_ejection),
-    ("removed but still routed", removed_but_still_routed),
-    ("reject loop", reject_loop),
-    ("zombie in the proxy", zombie_in_the_proxy),
-    ("outage", outage),
-    ("removals do not wait", removals_do_not_wait),
-    ("snapshots replace", snapshots_replace),
-    ("age rules", age_rules),
-    ("dials travel", dials_travel),
-    ("passive reports", passive_reports),
-];
+#[test]
+fn a_removal_while_disconnected_is_applied_by_delta() {
+    removal_while_disconnected(None);
+}
 
 #[test]
-fn every_scenario_passes() {
-    let failing =
-        SCENARIOS.iter().filter(|(_, run)| std::panic::catch_unwind(|| run(None)).is_err());
-    let names: Vec<&str> = failing.map(|(name, _)| *name).collect();
-    assert!(names.is_empty(), "{names:?}");
+fn up_to_date_and_empty_are_told_apart() {
+    nothing_new_is_not_nothing_there(None);
+}
+
+#[test]
+fn a_silent_loss_is_found_within_a_heartbeat() {
+    silent_watch_loss(None);
+}
+
+#[test]
+fn a_lagging_relay_is_left() {
+    lagging_relay(None);
+}
+
+#[test]
+fn a_forked_history_pulls_nobody_back() {
+    incarnation_fork(None);
+}
+
+#[test]
+fn a_full_sync_storm_stays_inside_the_budgets() {
+    full_sync_storm(None);
+}
+
+#[test]
+fn good_content_is_never_rejected() {
+    no_false_mismatch(None);
+}
+
+#[test]
+fn no_more_than_the_cap_is_ejected() {
+    over_ejection(None);
+}
+
+#[test]
+fn what_was_removed_is_not_routed_to() {
+    removed_but_still_routed(None);
+}
+
+#[test]
+fn bad_content_is_left_and_not_asked_for_again_and_again() {
+    reject_loop(None);
+}
+
+#[test]
+fn an_old_process_does_not_come_back() {
+    zombie_in_the_proxy(None);
+}
+
+#[test]
+fn an_outage_of_ten_minutes_is_survived_and_leaves_no_stampede() {
+    outage(None);
+}
+
+#[test]
+fn a_removal_takes_the_additions_along_in_time() {
+    removals_do_not_wait(None);
+}
+
+#[test]
+fn a_snapshot_replaces_the_whole_set() {
+    snapshots_replace(None);
+}
+
+#[test]
+fn each_service_has_its_own_rule_for_old_sets() {
+    age_rules(None);
+}
+
+#[test]
+fn dials_arrive_where_the_stream_is_open() {
+    dials_travel(None);
+}
+
+#[test]
+fn passive_errors_are_reported_and_change_nothing() {
+    passive_reports(None);
 }
 
 #[test]
@@ -623,4 +680,42 @@ fn nonsense_in_the_setup_neither_hangs_nor_panics() {
     assert_eq!(out.sends, [], "nobody to talk to");
     assert!(out.timers.iter().all(|timer| timer.at > Time::ZERO), "and no busy waiting");
     assert_eq!(node.cells().count(), 1);
+}
+
+#[test]
+fn a_relay_that_cannot_prove_itself_is_left() {
+    // R125: relay 0 does not belong to the control plane.
+    let mut world = World::new(Setup { proxies: 2, ..Setup::default() });
+    let config = ServerConfig { proof: 666, ..world.server };
+    world.relays[0].as_mut().unwrap().configure(world.now, config);
+    world.put(cell(0), endpoint(1, 10));
+    world.run(Span::from_s(20));
+    world.assert_converged();
+    assert!(world.proxies.iter().all(|node| node.relay() == Some(relay(1))));
+    assert!(world.edge(Metric::AuthRefused) >= 1);
+    assert!(world.snapshots.iter().any(|(_, from, _)| *from == relay(0)), "it did try");
+}
+
+#[test]
+fn lags_and_ages_are_measured() {
+    // R93, R140, R141.
+    let mut world = filled(setup(None), 3);
+    world.lags.clear();
+    let before = world.edge(Metric::WatchLagMs);
+    world.remove(cell(0), 1);
+    world.run(Span::from_s(1));
+    assert_eq!(world.lags.len(), 3, "one in each proxy");
+    // The window, and two hops of 20 to 80 ms.
+    assert!(world.lags.iter().all(|lag_ms| (140..=260).contains(lag_ms)), "{:?}", world.lags);
+    assert_eq!(world.edge(Metric::WatchLagMs) - before, world.lags.iter().sum::<u64>());
+    let calm = world.proxies[0].age_max(world.now);
+    assert!(calm <= Span::from_s(4), "two heartbeats: {calm:?}");
+    world.quorum = false;
+    world.run(Span::from_s(100));
+    let age = world.proxies[0].age_max(world.now);
+    assert!(age >= Span::from_s(99) && age <= Span::from_s(104), "{age:?}");
+    let heard = world.now.since(world.proxies[0].link().last_contact());
+    assert!(heard <= Span::from_s(3), "the relay still talks; what it says is old");
+    assert!(world.edge(Metric::SnapshotAgeMs) > 0);
+    assert_eq!(world.edge(Metric::SnapshotAgeAlerts), 3 * 2, "each set of each proxy, once");
 }

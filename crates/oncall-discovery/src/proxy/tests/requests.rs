@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use super::source::{cell, endpoint};
 use super::world::{Setup, World};
+use crate::distrib::Wire;
 use crate::proxy::{AgeAction, AgeRule};
 use crate::proxy::{
     AttemptResult, BackOff, BreakerRule, EjectRule, Outcome, Plan, ProxyDials, Request, Step,
@@ -214,4 +215,27 @@ fn errors_of_removed_endpoints_are_counted_as_stale() {
     assert_eq!(step, Step::Done(Outcome::NoBackend { attempts: 1 }));
     assert_eq!(out.total(Metric::StaleConnectFailures), 1);
     assert_eq!(out.total(Metric::Ejections), 0, "nobody to eject any more");
+}
+
+#[test]
+fn a_request_asks_nobody() {
+    // R23, R70: whatever happens, no message but a report of an ejection, and that after the fact.
+    let mut world = world(dials(), 6);
+    let age = AgeRule { max: Span::from_s(60), action: AgeAction::Reject };
+    let plan = Plan { regions: &[RegionId(0)], age };
+    let mut out = Out::new();
+    for round in 0..60_u32 {
+        let mut request = Request::new(cell(0).service, true);
+        let now = world.now;
+        let node = &mut world.proxies[0];
+        let mut step = node.begin(now, &mut request, &plan, round << 26, &mut out);
+        while let Step::Try(_) = step {
+            let result = AttemptResult::ConnectTimeout;
+            step = node.finish(now, &mut request, result, &plan, round << 25, &mut out);
+        }
+    }
+    assert!(out.timers.is_empty());
+    assert!(out.sends.len() <= 120 / 3, "one in three errors at most: {}", out.sends.len());
+    assert!(out.sends.iter().all(|message| matches!(message.body, Wire::Report(_))));
+    assert!(!out.sends.is_empty());
 }

@@ -76,6 +76,8 @@ pub(crate) struct World {
     /// Totals of the samples: of relays and publisher, and of proxies.
     pub(crate) tier: BTreeMap<Metric, u64>,
     pub(crate) edge: BTreeMap<Metric, u64>,
+    /// Watch lags of proxies, one by one.
+    pub(crate) lags: Vec<u64>,
     /// Snapshots sent to proxies: when, by which relay, bytes.
     pub(crate) snapshots: Vec<(Time, Peer, u64)>,
     pub(crate) welcomes: Vec<(Time, Peer)>,
@@ -175,6 +177,7 @@ impl World {
             chain: setup.chain,
             tier: BTreeMap::new(),
             edge: BTreeMap::new(),
+            lags: Vec::new(),
             snapshots: Vec::new(),
             welcomes: Vec::new(),
             mutants,
@@ -348,6 +351,8 @@ impl World {
 
     fn emit(&mut self, from: Peer, sends: Vec<crate::types::Message<Wire>>, samples: &[Sample]) {
         let totals = if matches!(from, Peer::Proxy(_)) { &mut self.edge } else { &mut self.tier };
+        let lags = samples.iter().filter(|sample| sample.metric == Metric::WatchLagMs);
+        self.lags.extend(lags.map(|sample| sample.value));
         for sample in samples {
             *totals.entry(sample.metric).or_default() += sample.value;
         }
