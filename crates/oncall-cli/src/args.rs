@@ -47,6 +47,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Measure how many minutes a second the engine plays.
     Bench(BenchArgs),
+    /// Simulate the service-discovery control plane: run, verify, fuzz.
+    Discovery(crate::discovery::DiscoveryArgs),
 }
 
 /// Arguments of `oncall list`.

@@ -11,3 +11,5 @@ pub mod schedule;
 pub mod topology;
 pub mod verify;
 pub mod world;
+
+pub use oncall_discovery::dials;

@@ -74,7 +74,7 @@ impl Report {
     pub fn of(world: &World) -> Self {
         let clocks = world.clocks();
         let applied = |line: &Timeline| since(line.start(), line.last_apply);
-        let quiet = world.scenario().quiet_after_s();
+        let quiet = world.scenario().disturbed_until_s();
         let mut hasher = blake3::Hasher::new();
         world.trail().iter().for_each(|hash| {
             hasher.update(hash);
@@ -198,7 +198,7 @@ impl Peaks {
 /// When, after `quiet`, all streams stood and nobody was behind, for good or until churn came again.
 fn converged(rows: &[Row], quiet_s: f64) -> Option<f64> {
     let healed = |row: &&Row| {
-        row.t_s >= quiet_s && row.connected >= 1.0 && row.behind == 0 && row.snapshots_waiting == 0
+        row.t_s > quiet_s && row.connected >= 1.0 && row.behind == 0 && row.snapshots_waiting == 0
     };
     rows.iter().find(healed).map(|row| row.t_s - quiet_s)
 }

@@ -285,6 +285,18 @@ impl Scenario {
     pub fn quiet_after_s(&self) -> f64 {
         self.plan.iter().map(|planned| planned.at_s + planned.action.lasts_s()).fold(0.0, f64::max)
     }
+
+    /// When the last disturbance of the control plane ends, seconds; churn, rollouts and deaths are none.
+    pub fn disturbed_until_s(&self) -> f64 {
+        let disturbs = |action: &Action| {
+            !matches!(
+                action,
+                Action::Churn { .. } | Action::Rollout { .. } | Action::Crashes { .. }
+            )
+        };
+        let plan = self.plan.iter().filter(|planned| disturbs(&planned.action));
+        plan.map(|planned| planned.at_s + planned.action.lasts_s()).fold(0.0, f64::max)
+    }
 }
 
 impl Action {

@@ -253,9 +253,7 @@ impl World {
 
     /// Carries out what the catalogs accepted and what reached the publishers.
     fn settle(&mut self) {
-        while !self.control.effects.transitions.is_empty()
-            || !self.control.effects.updates.is_empty()
-        {
+        while !self.control.effects.is_empty() {
             for (transition, asked) in std::mem::take(&mut self.control.effects.transitions) {
                 self.on_transition(&transition, asked);
                 self.look_again(transition.instance.0);

@@ -9,7 +9,7 @@ use super::shared::{Answer, Event};
 use crate::noise::{Draw, Noise, pair};
 use crate::queue::{MS, Micros, micros};
 use crate::topology::REGIONS;
-use oncall_discovery::health::{HealthMessage, HealthRules};
+use oncall_discovery::health::{HealthMessage, HealthRules, Opinion};
 use oncall_discovery::types::{Generation, InstanceId, Out, ProberId, State, Time};
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +136,7 @@ impl World {
                     group.decider.on_probe_of_row(now, row, prober, true, &group.catalog, &mut out);
                 }
             }
-            self.probing.told[id as usize] = enough;
+            self.probing.told[id as usize] = enough * self.shared.dials.confirming_probers as u8;
         }
     }
 
@@ -147,7 +147,9 @@ impl World {
         let region = usize::from(self.topology.nodes[node].region);
         let now = self.shared.now();
         let (_, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
-        let enough = self.shared.dials.recovery_threshold as u8;
+        // Every prober that looks at it has to have seen enough.
+        let enough =
+            (self.shared.dials.recovery_threshold * self.shared.dials.confirming_probers) as u8;
         let look = match instance.state {
             State::Ready
                 if instance.truth.answers()
@@ -235,7 +237,23 @@ impl World {
         // A prober in quarantine is stood in for; it goes on probing, so that it can be believed again.
         let stands = |p: &u8| !decider.quarantined(Time(now), ProberId(*p));
         let prober = (0..PROBERS).map(|hop| (first + hop) % PROBERS).find(stands);
-        self.send_probe(id, prober.unwrap_or(first % PROBERS), word);
+        let prober = prober.unwrap_or(first % PROBERS);
+        // Whoever stood in and found it down looks until it is up again, or that opinion would stay.
+        let row = self.control.groups[group].catalog.row_of(InstanceId(id));
+        let down =
+            |p: u8| row.is_some_and(|row| decider.opinion(row, ProberId(p)) == Opinion::Down);
+        let others: [bool; PROBERS as usize] =
+            std::array::from_fn(|p| turn == 0 && p as u8 != prober && down(p as u8));
+        self.send_probe(id, prober, word);
+        for (other, looks) in others.into_iter().enumerate() {
+            if looks {
+                let noise = self.shared.noise;
+                let entity = u64::from(id) | (other as u64 + 1) << 48;
+                let word = noise.word(Draw::ProbeLoss, entity, now);
+                self.shared.totals.probes += 1;
+                self.send_probe(id, other as u8, word);
+            }
+        }
     }
 
     fn send_probe(&mut self, id: u32, prober: u8, word: u64) {
