@@ -1,5 +1,4 @@
 //! The table of requirements against the tree: every number once, every path there, every named test in its file.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

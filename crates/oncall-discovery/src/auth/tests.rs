@@ -1,8 +1,8 @@
 use super::*;
 use crate::mutants::{Mutant, Mutants};
 use crate::types::{
-    Cell, InstanceId, NodeId, Place, ProberId, ProxyId, RegionId, RelayId, ServiceId, Span, Time,
-    ZoneId,
+    Address, Cell, InstanceId, NodeId, Place, ProberId, ProxyId, RegionId, RelayId, ServiceId,
+    Span, Time, ZoneId,
 };
 
 const HOUR: Span = Span::from_s(3_600);
@@ -22,8 +22,10 @@ fn roles() -> Vec<Role> {
     let cell = Cell { service: ServiceId(3), region: RegionId(1) };
     vec![
         Role::Controller { region: RegionId(1) },
-        Role::Agent { node: NodeId(4), place, ip: 5 },
-        Role::Workload { cell, instance: InstanceId(6) },
+        Role::Agent { node: NodeId(4), place, ip: 5, services: vec![ServiceId(3)] },
+        Role::Agent { node: NodeId(4), place, ip: 5, services: vec![] },
+        Role::Workload { cell, instance: InstanceId(6), address: Address { ip: 5, port: 6 } },
+        Role::Workload { cell, instance: InstanceId(6), address: Address { ip: 5, port: 7 } },
         Role::Proxy { proxy: ProxyId(4), place, services: vec![ServiceId(3), ServiceId(9)] },
         Role::Prober { region: RegionId(1), prober: ProberId(0) },
         Role::Relay { region: RegionId(1), relay: RelayId(0) },

@@ -6,7 +6,7 @@ use oncall_core::streams::mix;
 use serde::{Deserialize, Serialize};
 
 use crate::types::{
-    Cell, InstanceId, NodeId, Place, ProberId, ProxyId, RegionId, RelayId, ServiceId, Time,
+    Address, Cell, InstanceId, NodeId, Place, ProberId, ProxyId, RegionId, RelayId, ServiceId, Time,
 };
 
 /// A workload identity, the same over all tokens of one workload, agent or proxy. What gets revoked.
@@ -29,6 +29,8 @@ pub enum Role {
         place: Place,
         /// The node's address: its instances listen there and nowhere else.
         ip: u32,
+        /// The services that may run on it, sorted.
+        services: Vec<ServiceId>,
     },
     /// A workload: its own record.
     Workload {
@@ -36,6 +38,8 @@ pub enum Role {
         cell: Cell,
         /// Its instance.
         instance: InstanceId,
+        /// Where it listens: it may claim no other's address.
+        address: Address,
     },
     /// A node proxy: watches of the services that its workloads call, sorted.
     Proxy {
@@ -141,18 +145,19 @@ impl Claims {
         let of = |place: &Place| u64::from(place.region.0) << 8 | u64::from(place.zone.0);
         let (kind, a, b, c) = match &self.role {
             Role::Controller { region } => (0, region.0.into(), 0, 0),
-            Role::Agent { node, place, ip } => (1, node.0.into(), of(place), (*ip).into()),
-            Role::Workload { cell, instance } => {
-                (2, cell.service.0.into(), cell.region.0.into(), instance.0.into())
+            Role::Agent { node, place, ip, .. } => (1, node.0.into(), of(place), (*ip).into()),
+            Role::Workload { cell, instance, address } => {
+                let cell = u64::from(cell.service.0) << 8 | u64::from(cell.region.0);
+                let address = u64::from(address.ip) << 16 | u64::from(address.port);
+                (2, cell, instance.0.into(), address)
             }
-            Role::Proxy { proxy, place, services } => {
-                (3, proxy.0.into(), of(place), services.len() as u64)
-            }
+            Role::Proxy { proxy, place, .. } => (3, proxy.0.into(), of(place), 0),
             Role::Prober { region, prober } => (4, region.0.into(), prober.0.into(), 0),
             Role::Relay { region, relay } => (5, region.0.into(), relay.0.into(), 0),
         };
         [kind, a, b, c].into_iter().for_each(&mut put);
-        if let Role::Proxy { services, .. } = &self.role {
+        if let Role::Proxy { services, .. } | Role::Agent { services, .. } = &self.role {
+            put(services.len() as u64);
             for service in services {
                 put(service.0.into());
             }

@@ -39,8 +39,8 @@ pub enum Request {
     Renew(Vec<(InstanceId, Generation)>),
     /// To read or follow a cell.
     Read(Cell),
-    /// To report what a probe or a caller saw of an instance of a cell.
-    Report(Cell),
+    /// To report what a probe, a caller or its own node's agent saw of an instance.
+    Report(InstanceId),
 }
 
 /// A request that may go on.
@@ -61,7 +61,7 @@ pub fn admit(
     catalog: &CatalogShard,
 ) -> Result<Admitted, AuthError> {
     match request {
-        Request::Register(asked) => register(&claims.role, asked),
+        Request::Register(asked) => register(&claims.role, asked, catalog),
         Request::Move { instance, generation, to, reason, expected } => {
             let source = owner(&claims.role, *instance, catalog)?;
             let node = catalog.find(*instance).map_or(NodeId(u16::MAX), |record| record.node);
@@ -88,26 +88,40 @@ pub fn admit(
         Request::Renew(listed) => renew(&claims.role, listed, catalog),
         Request::Read(cell) if may_read(&claims.role, *cell) => Ok(Admitted::Pass),
         Request::Read(_) => Err(AuthError::Forbidden("watch this cell")),
-        Request::Report(cell) => report(&claims.role, *cell),
+        Request::Report(instance) => report(&claims.role, *instance, catalog),
     }
 }
 
-fn register(role: &Role, asked: &Registration) -> Result<Admitted, AuthError> {
+fn register(
+    role: &Role,
+    asked: &Registration,
+    catalog: &CatalogShard,
+) -> Result<Admitted, AuthError> {
     let source = match role {
         Role::Controller { region } if *region == asked.cell.region => Source::Controller,
         Role::Controller { .. } => return Err(AuthError::Forbidden("register in another region")),
-        Role::Agent { node, place, ip } => {
+        Role::Agent { node, place, ip, services } => {
             if *node != asked.node || *place != asked.place {
                 return Err(AuthError::Forbidden("register on another node"));
             }
             if *ip != asked.address.ip {
                 return Err(AuthError::Forbidden("register an address of another node"));
             }
+            if services.binary_search(&asked.cell.service).is_err() {
+                return Err(AuthError::Forbidden("register this service"));
+            }
+            let known = catalog.find(asked.instance);
+            if known.is_some_and(|record| record.node != *node && record.state.leased()) {
+                return Err(AuthError::Forbidden("take over an instance of another node"));
+            }
             Source::Agent(*node)
         }
-        Role::Workload { cell, instance } => {
+        Role::Workload { cell, instance, address } => {
             if *cell != asked.cell || *instance != asked.instance {
                 return Err(AuthError::Forbidden("register another service or instance"));
+            }
+            if *address != asked.address {
+                return Err(AuthError::Forbidden("register another's address"));
             }
             Source::Workload(*instance)
         }
@@ -125,7 +139,7 @@ fn owner(role: &Role, instance: InstanceId, catalog: &CatalogShard) -> Result<So
         Role::Agent { node, .. } if here(&|record| record.node == *node) => {
             Ok(Source::Agent(*node))
         }
-        Role::Workload { cell, instance: own }
+        Role::Workload { cell, instance: own, .. }
             if *own == instance && here(&|record| record.cell == *cell) =>
         {
             Ok(Source::Workload(instance))
@@ -166,12 +180,19 @@ pub(super) fn may_read(role: &Role, cell: Cell) -> bool {
     }
 }
 
-fn report(role: &Role, cell: Cell) -> Result<Admitted, AuthError> {
-    let may = match role {
-        Role::Proxy { services, .. } => services.binary_search(&cell.service).is_ok(),
-        Role::Prober { region, .. } => *region == cell.region,
-        Role::Agent { place, .. } => place.region == cell.region,
+fn report(
+    role: &Role,
+    instance: InstanceId,
+    catalog: &CatalogShard,
+) -> Result<Admitted, AuthError> {
+    let may = |record: EndpointRecord| match role {
+        Role::Proxy { services, .. } => services.binary_search(&record.cell.service).is_ok(),
+        Role::Prober { region, .. } => *region == record.cell.region,
+        Role::Agent { node, .. } => *node == record.node,
         _ => false,
     };
-    if may { Ok(Admitted::Pass) } else { Err(AuthError::Forbidden("report on this cell")) }
+    if catalog.find(instance).is_some_and(may) {
+        return Ok(Admitted::Pass);
+    }
+    Err(AuthError::Forbidden("report on this instance"))
 }

@@ -64,11 +64,13 @@ fn controller(region: u8) -> Role {
 }
 
 fn agent(node: u16) -> Role {
-    Role::Agent { node: NodeId(node), place: PLACE, ip: node.into() }
+    let services = vec![ServiceId(0)];
+    Role::Agent { node: NodeId(node), place: PLACE, ip: node.into(), services }
 }
 
 fn workload(service: u16, n: u32) -> Role {
-    Role::Workload { cell: cell(service), instance: InstanceId(n) }
+    let address = registration(n, 1).address;
+    Role::Workload { cell: cell(service), instance: InstanceId(n), address }
 }
 
 fn proxy(services: &[u16]) -> Role {
@@ -109,6 +111,8 @@ fn a_role_registers_no_further_than_its_own() {
         (agent(2), asked),
         (agent(1), Registration { address: stranger, ..asked }),
         (agent(1), Registration { place: elsewhere, ..asked }),
+        (agent(1), Registration { cell: cell(1), ..asked }),
+        (workload(0, 11), Registration { address: stranger, ..asked }),
         (workload(1, 11), asked),
         (workload(0, 12), asked),
         (proxy(&[0]), asked),
@@ -149,6 +153,26 @@ fn a_role_changes_no_further_than_its_own() {
 }
 
 #[test]
+fn an_agent_takes_no_instance_from_another_node() {
+    let mut shard = with_one();
+    let moved = Registration {
+        node: NodeId(2),
+        address: Address { ip: 2, port: 9 },
+        generation: Generation::first(2),
+        ..registration(11, 2)
+    };
+    let ask = Request::Register(moved);
+    let takes = |shard: &CatalogShard, role| admit(&claims(role), &ask, shard).is_ok();
+    assert!(!takes(&shard, agent(2)));
+    assert!(takes(&shard, controller(1)), "the orchestrator may move it");
+    // Once the old life is over, the id is free.
+    let (instance, generation) = (InstanceId(11), Generation::first(1));
+    apply(&mut shard, Command::Barrier);
+    apply(&mut shard, Command::Expire { instance, generation, decided: Term(1) });
+    assert!(takes(&shard, agent(2)));
+}
+
+#[test]
 fn labels_grant_nothing() {
     let shard = with_one();
     for role in [controller(1), agent(1), agent(2), workload(0, 11), workload(1, 11), prober()] {
@@ -176,7 +200,9 @@ fn reads_and_reports_need_a_right_too() {
     assert!(!may(agent(1), Request::Read(cell(0))));
     let reports = [proxy(&[0, 5]), proxy(&[1]), prober(), agent(1), relay(), workload(0, 11)];
     let expected = [true, false, true, true, false, false];
-    assert_eq!(reports.map(|role| may(role, Request::Report(cell(0)))), expected);
+    assert_eq!(reports.map(|role| may(role, Request::Report(InstanceId(11)))), expected);
+    assert!(!may(agent(2), Request::Report(InstanceId(11))), "of another node");
+    assert!(!may(prober(), Request::Report(InstanceId(12))), "nobody");
     let listed =
         vec![(InstanceId(11), Generation::first(1)), (InstanceId(12), Generation::first(1))];
     assert!(may(agent(1), Request::Renew(listed.clone())));
