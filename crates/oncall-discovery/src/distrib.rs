@@ -23,6 +23,8 @@ mod set;
 mod store;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod tests;
 
 pub use bucket::Bucket;

@@ -342,10 +342,12 @@ fn check(changes: u8, faults: u8, mutants: Mutants) -> impl Checker<GapRepair> {
 
 #[test]
 fn gap_repair_holds_in_every_interleaving() {
-    let checker = check(3, 2, Mutants::default());
+    // `ONCALL_MODEL_FAULTS` asks for more faults on one path.
+    let faults = std::env::var("ONCALL_MODEL_FAULTS").ok().and_then(|text| text.parse().ok());
+    let checker = check(3, faults.unwrap_or(3), Mutants::default());
     checker.assert_properties();
     println!("{} states", checker.unique_state_count());
-    assert!(checker.unique_state_count() > 50_000, "{}", checker.unique_state_count());
+    assert!(checker.unique_state_count() > 500_000, "{}", checker.unique_state_count());
 }
 
 #[test]
