@@ -30,5 +30,5 @@ pub use eject::{EjectRule, Ejected, Ejector, PassiveReport, ejection_time, may_e
 pub use link::{Link, LinkState, Tend};
 pub use request::{Attempt, AttemptResult, Outcome, Plan, Pool, Request, Served, Step, pick, pool};
 pub use retry::RetryBudget;
-pub use sub::{By, CellSub, RefusedFor, RepairFor, SubEvent};
+pub use sub::{By, CellSub, RefusedFor, RepairFor, SubEvent, leaves_relay};
 pub use view::View;

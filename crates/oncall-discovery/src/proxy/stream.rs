@@ -1,7 +1,7 @@
 //! What a proxy does with the messages of its stream.
 
 use super::component::{Proxy, ProxyTimer};
-use super::{By, RefusedFor, SubEvent};
+use super::{By, RefusedFor, SubEvent, leaves_relay};
 use crate::distrib::{Delta, Down, EndpointSet, Head, Snapshot, Up, Wire};
 use crate::mutants::Mutant;
 use crate::types::{Change, Metric, Out, Span, Time};
@@ -241,9 +241,7 @@ impl Proxy {
             return;
         }
         let delay = self.policy.dials.back_off.delay(tries - 1, uniform);
-        let switch =
-            tries.is_multiple_of(2) && self.relays() > 1 && !mutants.has(Mutant::NoRelaySwitch);
-        if switch {
+        if leaves_relay(tries, self.relays(), mutants) {
             self.leave(now, delay, uniform, out);
         } else {
             self.cells[at].repair_at = now.after(delay);

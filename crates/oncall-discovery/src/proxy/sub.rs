@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::distrib::{Cursor, DeltaVerdict, SnapshotHead, SnapshotVerdict, Step, Watch};
 use crate::distrib::{judge_delta, judge_snapshot};
-use crate::mutants::Mutants;
+use crate::mutants::{Mutant, Mutants};
 use crate::types::{Cell, Incarnation, Metric, Out, Revision, Span, Time};
 
 /// A reader's place in a cell. 16 bytes, because there are 200,000 of them.
@@ -109,6 +109,12 @@ impl SubEvent {
             | Self::Refused(RefusedFor::ServerBehind) => {}
         }
     }
+}
+
+/// Whether a reader leaves its relay after so many failed checks in a row: at every second one, if there is
+/// another relay. The count goes on at the next relay, and with it the back-off.
+pub fn leaves_relay(tries: u8, relays: u16, mutants: Mutants) -> bool {
+    tries > 0 && tries.is_multiple_of(2) && relays > 1 && !mutants.has(Mutant::NoRelaySwitch)
 }
 
 impl CellSub {

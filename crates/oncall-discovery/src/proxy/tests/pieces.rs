@@ -6,7 +6,7 @@ use crate::mutants::Mutants;
 use crate::proxy::{
     AgeAction, AgeRule, AgeVerdict, BackOff, Breaker, BreakerRule, By, CellSub, EjectRule, Ejected,
     Ejector, Gate, Link, LinkState, Pool, ProxyDials, RefusedFor, RepairFor, RetryBudget, SubEvent,
-    Tend, ejection_time, may_eject, pick, pool,
+    Tend, ejection_time, leaves_relay, may_eject, pick, pool,
 };
 use crate::types::{Incarnation, InstanceId, Revision, Span, Time};
 
@@ -105,6 +105,13 @@ fn a_failed_check_asks_for_a_snapshot_and_counts() {
     sub.on_delta(step(6, 7), false, S2, off());
     assert_eq!(sub.on_snapshot(snapshot(at(1, 6)), true, S2, off()), SubEvent::Confirmed);
     assert!(!sub.watch(cell).full);
+}
+
+#[test]
+fn every_second_failure_leads_to_another_relay() {
+    let leaves: Vec<u8> = (0..=6).filter(|tries| leaves_relay(*tries, 3, off())).collect();
+    assert_eq!(leaves, [2, 4, 6]);
+    assert!(!leaves_relay(2, 1, off()), "there is no other");
 }
 
 #[test]
