@@ -22,7 +22,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-eval", &["oncall-core", "oncall-fleet", "oncall-env", "oncall-heuristics"]),
     (
         "oncall-cli",
-        &["oncall-core", "oncall-fleet", "oncall-env", "oncall-eval", "oncall-heuristics"],
+        &[
+            "oncall-core",
+            "oncall-discovery",
+            "oncall-discovery-sim",
+            "oncall-fleet",
+            "oncall-env",
+            "oncall-eval",
+            "oncall-heuristics",
+        ],
     ),
     (
         "oncall-py",

@@ -66,7 +66,7 @@ pub enum Mutant {
 }
 
 /// Which safeguards are out. Nothing at all without the feature `mutants`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Mutants {
     #[cfg(any(test, feature = "mutants"))]
     bits: u64,
