@@ -2,6 +2,7 @@
 
 pub mod fuzz;
 pub mod ledger;
+pub mod messages;
 pub mod noise;
 pub mod oracle;
 pub mod picture;

@@ -2,7 +2,7 @@
 
 use super::World;
 use super::clocks::Kind;
-use super::shared::{Event, Life};
+use super::shared::{Event, Life, Trace};
 use crate::noise::Draw;
 use crate::queue::{MS, Micros, S, micros};
 use crate::topology::{REGIONS, Topology};
@@ -127,7 +127,7 @@ impl Fleet {
 }
 
 /// A cell's number as its name.
-pub(crate) fn cell_name(cell: u32) -> Cell {
+pub fn cell_name(cell: u32) -> Cell {
     Cell {
         service: ServiceId((cell / REGIONS as u32) as u16),
         region: RegionId((cell % REGIONS as u32) as u8),
@@ -238,6 +238,7 @@ impl World {
         let (life, cell) = (instance.life, instance.cell);
         if was_serving && instance.state == State::Ready && instance.clock == u32::MAX {
             instance.clock = self.shared.clocks.begin(Kind::Crash, id, cell, now);
+            self.shared.trace(Trace::Died(id));
         }
         self.plane.set_failing(&mut self.shared, id, cell, true);
         // The agent stops to list it: the last renewal was up to one interval ago.

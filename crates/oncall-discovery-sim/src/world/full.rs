@@ -4,7 +4,7 @@
 //! functions; what is left out are the endpoint lists and the requests, which the ledger accounts for.
 
 use super::fleet::{cell_name, cell_number};
-use super::shared::{Delivery, Event, HOP_PROXY, HOP_RELAY, REGION_US, Shared, Slab};
+use super::shared::{Delivery, Event, HOP_PROXY, HOP_RELAY, REGION_US, Shared, Slab, Trace};
 use super::streams::{Proxy, Relay};
 use crate::ledger::{Calls, Clock, Ledger, REMOTE, Setup, Stopped};
 use crate::noise::{Draw, pair};
@@ -116,10 +116,13 @@ pub struct Full {
 pub const RELAY_DELIVERIES_PER_S: f64 = 3_000.0;
 
 /// How proxies call, from the dials.
+///
+/// The retry budget is a proxy's own, over all its cells and with a reserve: it binds when so large a share of
+/// *everything* that a proxy sends fails. The accounts go cell by cell and leave it out, unless it is zero.
 pub fn calls(dials: &Dials) -> Calls {
     Calls {
         retries: dials.retries_max as u8,
-        retry_budget: dials.retry_budget_pct / 100.0,
+        retry_budget: if dials.retry_budget_pct > 0.0 { f64::MAX } else { 0.0 },
         eject_after: dials.ejection_errors as u8,
         eject_base_us: micros(dials.ejection_base_s),
         eject_share: dials.ejected_share_max_pct / 100.0,
@@ -226,6 +229,7 @@ impl Full {
 
     /// Traffic facts of an instance: whether every request there fails.
     pub(crate) fn set_failing(&mut self, shared: &mut Shared, id: u32, cell: u32, failing: bool) {
+        shared.trace(Trace::Failing(id, failing));
         if (id as usize) < self.ledger.slots.len() {
             self.ledger.set_failing(shared.now(), cell as usize, id, failing);
             self.drain_pairs(cell, shared);
@@ -241,6 +245,7 @@ impl Full {
         zone: u8,
         failing: bool,
     ) {
+        shared.trace(Trace::Ready(id));
         self.ledger.open(shared.now(), cell as usize, id, zone);
         self.ledger.set_failing(shared.now(), cell as usize, id, failing);
         self.drain_pairs(cell, shared);
@@ -258,6 +263,7 @@ impl Full {
         cell: u32,
         (key, start, zone): (u32, Micros, u8),
     ) {
+        shared.trace(Trace::NotReady(id, start));
         self.ledger.set_stale(shared.now(), cell as usize, id, true);
         self.drain_pairs(cell, shared);
         if self.clocks.len() <= id as usize {
@@ -268,6 +274,7 @@ impl Full {
 
     /// The publisher's replica has applied an update.
     pub(crate) fn on_update(&mut self, shared: &mut Shared, update: &CellUpdate) {
+        shared.trace(Trace::Update(*update));
         let cell = cell_number(update.cell);
         let windows = Windows {
             removals: Dials::span_ms(shared.dials.coalesce_removals_ms),

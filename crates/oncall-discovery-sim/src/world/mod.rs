@@ -14,10 +14,10 @@ mod shared;
 mod streams;
 
 pub use clocks::{Clocks, Kind, Percentiles, Timeline};
-pub use fleet::{Instance, Truth};
+pub use fleet::{Instance, Truth, cell_name};
 pub use full::{Full, RELAY_DELIVERIES_PER_S};
 pub use row::Row;
-pub use shared::{Event, Goals, Totals, Violation};
+pub use shared::{Event, Goals, HOP_PROXY, HOP_RELAY, Hop, REGION_US, Totals, Trace, Violation};
 
 use crate::noise::Noise;
 use crate::queue::{Micros, S, micros};
@@ -25,11 +25,11 @@ use crate::schedule::Scenario;
 use crate::topology::{REGIONS, Scale, Shape, Topology};
 use control::Control;
 use faults::Memory;
-use fleet::{Fleet, cell_name};
+use fleet::Fleet;
 use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::dials::{DialError, Dials};
-use oncall_discovery::distrib::Cursor;
+use oncall_discovery::distrib::{CellStore, Cursor};
 use oncall_discovery::health::HealthRules;
 use oncall_discovery::types::{
     Directory, DirectoryError, InstanceId, Out, Reason, RegionId, ServiceId, ServiceKey, ShardId,
@@ -336,6 +336,40 @@ impl World {
     /// The dials in force.
     pub fn dials(&self) -> &Dials {
         &self.shared.dials
+    }
+
+    /// Shard of each service.
+    pub fn shards(&self) -> &[u8] {
+        &self.shards
+    }
+
+    /// The noise of this world.
+    pub fn noise(&self) -> Noise {
+        self.shared.noise
+    }
+
+    /// The cells as they stand in the catalogs, for publishers to start from.
+    pub fn bases(&self) -> Vec<CellStore> {
+        let views = self.control.groups.iter().flat_map(|group| group.catalog.views());
+        views
+            .map(|view| {
+                let head = view.head();
+                let mut endpoints: Vec<_> = view.endpoints().collect();
+                endpoints.sort_unstable_by_key(|endpoint| endpoint.instance);
+                let cursor = Cursor::new(head.incarnation, head.revision);
+                CellStore::at(view.cell(), cursor, endpoints)
+            })
+            .collect()
+    }
+
+    /// Records the course from now on.
+    pub fn record(&mut self) {
+        self.shared.course = Some(Vec::new());
+    }
+
+    /// The course since [`World::record`].
+    pub fn take_course(&mut self) -> Vec<(Micros, Trace)> {
+        self.shared.course.take().unwrap_or_default()
     }
 
     /// Hash of the whole state.

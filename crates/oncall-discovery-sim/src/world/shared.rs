@@ -216,6 +216,21 @@ pub struct Violation {
     pub what: String,
 }
 
+/// A step of a world's course, as far as the data plane sees it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Trace {
+    /// An update reached its publisher.
+    Update(oncall_discovery::types::CellUpdate),
+    /// An instance starts or stops to fail all requests.
+    Failing(u32, bool),
+    /// The catalog holds it READY.
+    Ready(u32),
+    /// The catalog no longer does; its clock started then.
+    NotReady(u32, Micros),
+    /// It died; its clock starts.
+    Died(u32),
+}
+
 /// What all parts of a world share.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Shared {
@@ -232,6 +247,9 @@ pub struct Shared {
     tails: Vec<f32>,
     /// Numbers draws that have no other index.
     counter: u64,
+    /// The course, if it is recorded.
+    #[serde(skip)]
+    pub(crate) course: Option<Vec<(Micros, Trace)>>,
 }
 
 /// Quantiles in the table.
@@ -272,6 +290,7 @@ impl Shared {
             verify,
             tails: (0..QUANTILES).map(tail).collect(),
             counter: 0,
+            course: None,
         }
     }
 
@@ -302,6 +321,15 @@ impl Shared {
     pub(crate) fn next(&mut self) -> u64 {
         self.counter += 1;
         self.counter
+    }
+
+    /// Records a step of the course.
+    #[inline]
+    pub(crate) fn trace(&mut self, step: Trace) {
+        let now = self.queue.now();
+        if let Some(course) = &mut self.course {
+            course.push((now, step));
+        }
     }
 
     /// Notes a broken invariant; the first thousand are kept.
