@@ -9,3 +9,4 @@ mod machine;
 mod model;
 mod pieces;
 mod requests;
+mod scenarios;
