@@ -20,3 +20,6 @@ pub mod policy;
 pub mod proxy;
 pub mod registration;
 pub mod types;
+
+#[cfg(test)]
+mod plane_tests;

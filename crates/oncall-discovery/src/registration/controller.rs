@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{CatalogShard, Command, Registration};
 use crate::distrib::Bucket;
 use crate::types::{
-    EndpointRecord, InstanceId, Out, Peer, Reason, RegionId, Source, State, Time, Verdict,
+    EndpointRecord, Generation, InstanceId, Out, Peer, Reason, RegionId, Source, State, Time,
+    Verdict,
 };
 
 /// What the orchestrator wants of an instance.
@@ -85,14 +86,10 @@ impl Desired {
             })
         };
         match (self.wish, record.state) {
-            (Wish::Running { .. }, State::Expired) => {
-                // It lived through whatever kept its renewals away (D10).
-                let generation = record.generation.again();
-                Some(Self {
-                    registration: Registration { generation, ..self.registration },
-                    ..*self
-                })
-                .map(|desired| desired.register())
+            // Only on the word of somebody who saw the process alive, see `Controller::lives_on`: a controller that
+            // registered expired instances again by itself would keep the dead in the catalog for ever.
+            (Wish::Running { .. }, State::Expired) if mine > record.generation => {
+                Some(self.register())
             }
             (Wish::Running { started: true }, State::Starting) => {
                 step(State::Ready, Reason::Started)
@@ -136,6 +133,17 @@ impl Controller {
         tracked.desired = desired;
         self.open.remove(&forgotten);
         self.look_at(instance);
+    }
+
+    /// A node's agent says that this process lives although the catalog holds this generation of it for expired:
+    /// it lived through whatever kept its renewals away, and is registered once more (D10).
+    pub fn lives_on(&mut self, instance: InstanceId, expired: Generation) {
+        let Some(tracked) = self.tracked.get_mut(&instance) else { return };
+        let known = &mut tracked.desired.registration.generation;
+        if known.start == expired.start && expired >= *known {
+            *known = expired.again();
+            self.look_at(instance);
+        }
     }
 
     /// The catalog moved: look at this instance again.

@@ -344,6 +344,10 @@ fn a_controller_brings_the_catalog_to_its_wishes() {
     assert_eq!(world.state(1), Some(State::Expired));
     world.controller.look_at(instance);
     world.settle(Time::ZERO);
+    assert_eq!(world.state(1), Some(State::Expired), "it may just as well be dead");
+    world.controller.lives_on(instance, generation);
+    world.controller.lives_on(instance, Generation::first(4));
+    world.settle(Time::ZERO);
     assert_eq!(world.state(1), Some(State::Ready));
     assert_eq!(world.shard.find(instance).unwrap().generation, generation.again());
     // A process that is gone without a word is drained first, in two steps.
