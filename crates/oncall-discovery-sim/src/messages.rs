@@ -192,12 +192,19 @@ impl Messages {
         while let Some((_, event)) = self.queue.pop_until(end) {
             self.play(event, course);
         }
-        for (start, last) in self.clocks.iter().flatten() {
-            let last = last.unwrap_or(*start).max(*start);
+        for id in 0..self.clocks.len() {
+            self.stop_clock(id);
+        }
+        self.sampled
+    }
+
+    /// The instance is back, or the run is over: what came last counts.
+    fn stop_clock(&mut self, id: usize) {
+        if let Some((start, last)) = self.clocks[id].take() {
+            let last = last.unwrap_or(start).max(start);
             self.sampled.last_s += (last - start) as f64 / S as f64;
             self.sampled.clocks += 1;
         }
-        self.sampled
     }
 
     fn uniform(&mut self) -> u32 {
@@ -242,6 +249,7 @@ impl Messages {
             Trace::Ready(id) => {
                 self.stale[id as usize] = false;
                 self.ever_ready[id as usize] = true;
+                self.stop_clock(id as usize);
             }
             Trace::NotReady(id, start) => {
                 self.stale[id as usize] = true;

@@ -239,13 +239,23 @@ impl Ledger {
             let Some(clock) = clock else { continue };
             let failing = self.slots[instance as usize].failing;
             let name = failing.then_some(instance);
+            let online = self.cells[cell].online;
+            let begun =
+                |tail: &&mut Tail| tail.instance == Some(instance) && tail.published.is_none();
+            if let Some(tail) = self.cells[cell].tails.iter_mut().find(begun) {
+                // It crashed, and its rate has been followed since.
+                (tail.before, tail.waiting, tail.published) = (seq, online, Some(now));
+                tail.clocks = vec![clock];
+                continue;
+            }
             match tails.iter_mut().find(|tail| tail.instance == name) {
                 Some(tail) => tail.clocks.push(clock),
                 None => tails.push(Tail {
                     before: seq,
                     instance: name,
                     failing,
-                    waiting: self.cells[cell].online,
+                    published: Some(now),
+                    waiting: online,
                     clocks: vec![clock],
                     ..Tail::default()
                 }),
@@ -254,6 +264,21 @@ impl Ledger {
         self.cells[cell].tails.extend(tails);
         self.weigh_tails(now, cell);
         self.close_tails(now, cell);
+    }
+
+    /// Follows the rate at an endpoint from its crash on, since ejections change it long before the
+    /// removal is published.
+    pub fn begin_tail(&mut self, now: Micros, cell: usize, clock: Clock) {
+        let tail = Tail {
+            before: u32::MAX,
+            instance: Some(clock.instance),
+            failing: self.slots[clock.instance as usize].failing,
+            waiting: self.cells[cell].online,
+            clocks: vec![clock],
+            ..Tail::default()
+        };
+        self.cells[cell].tails.push(tail);
+        self.weigh_tails(now, cell);
     }
 
     /// Works out the rates of all open tails from nothing.
@@ -314,10 +339,11 @@ impl Ledger {
         let uniform = |key: u32| noise.uniform(Draw::LastRequest, u64::from(key), 0);
         let stopped = &mut self.stopped;
         self.cells[cell].tails.retain(|tail| {
-            if tail.waiting == 0 {
+            let over = tail.waiting == 0 && tail.published.is_some();
+            if over {
                 tail.stop(now, uniform, long, stopped);
             }
-            tail.waiting > 0
+            !over
         });
     }
 

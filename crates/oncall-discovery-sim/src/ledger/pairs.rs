@@ -18,6 +18,7 @@ pub(crate) struct Pair {
     pub(crate) ejected: bool,
     /// Failures still to come, in expectation units; counts down at `hit` per second.
     work: f64,
+    /// Since when `hit` holds; of an ejected one, when it ends.
     since: Micros,
     hit: f64,
     /// An event of another version is void.
@@ -273,10 +274,17 @@ impl Ledger {
             self.readmit(now, cell, index, at);
         } else if (self.may_eject)(ejected, total, self.calls.eject_share) {
             did_eject = true;
+            let tails = self.cells[cell].tails.iter_mut();
+            if self.subs[sub].online {
+                tails
+                    .filter(|tail| tail.instance == Some(event.instance))
+                    .for_each(|t| t.sure = now);
+            }
             self.set_apart(now, cell, index, ejected + 1);
             let until = now + self.calls.eject_base_us * u64::from(pair.times + 1);
             let pair = &mut self.cells[cell].privates[index].pairs[at];
             (pair.ejected, pair.times, pair.hit) = (true, pair.times.saturating_add(1), 0.0);
+            pair.since = until;
             pair.version += 1;
             let version = pair.version;
             self.events.push((until, PairEvent { version, ..event }));
@@ -328,9 +336,29 @@ impl Ledger {
             slots[pair.instance as usize].is_in(seq)
                 || ghosts.iter().any(|(id, slot)| *id == pair.instance && slot.is_in(seq))
         });
+        self.hold_cap(now, cell, index, seq);
+        let private = &self.cells[cell].privates[index];
         let ejected = private.pairs.iter().filter(|pair| pair.ejected).count() as u32;
         self.set_apart(now, cell, index, ejected);
         self.drop_if_empty(now, cell, index);
+    }
+
+    /// A smaller set may hold fewer ejections: those that would end first end now.
+    fn hold_cap(&mut self, now: Micros, cell: usize, index: usize, seq: u32) {
+        let total = {
+            let ledger = &self.cells[cell];
+            ledger.epochs[ledger.at(seq)].members.total().n
+        };
+        loop {
+            let pairs = &self.cells[cell].privates[index].pairs;
+            let ejected = pairs.iter().filter(|pair| pair.ejected).count() as u32;
+            if ejected == 0 || (self.may_eject)(ejected - 1, total, self.calls.eject_share) {
+                return;
+            }
+            let out = pairs.iter().enumerate().filter(|(_, pair)| pair.ejected);
+            let Some((at, _)) = out.min_by_key(|(_, pair)| pair.since) else { return };
+            self.readmit(now, cell, index, at);
+        }
     }
 
     /// The READY interval of an endpoint that epoch `seq` holds.

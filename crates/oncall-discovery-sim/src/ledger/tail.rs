@@ -33,11 +33,15 @@ pub struct Tail {
     pub instance: Option<u32>,
     /// Whether that endpoint fails.
     pub failing: bool,
+    /// When the removal was published; before that the tail cannot end.
+    pub published: Option<Micros>,
     /// Connected subscriptions that still hold it.
     pub waiting: u32,
+    /// A request that is known for sure: the failure at which a proxy ejected the endpoint.
+    pub sure: Micros,
     /// Requests a second at one endpoint, now.
     pub rate: [f64; ZONES],
-    /// (time, rates from then on); the first is the publication.
+    /// (time, rates from then on); the first is the publication, or the crash.
     pub points: Vec<(Micros, [f32; ZONES])>,
     /// Whose clocks run.
     pub clocks: Vec<Clock>,
@@ -78,12 +82,13 @@ impl Tail {
         long: (f64, f64),
         out: &mut Vec<Stopped>,
     ) {
-        let published = self.points.first().map_or(end, |point| point.0);
+        let published = self.published.unwrap_or(end);
         let mut in_flight = [None; ZONES];
         for &clock in &self.clocks {
             let zone = usize::from(clock.zone);
             let area = -math::ln(1.0 - uniform(clock.key));
-            let last_request = self.walk_back(zone, area, end).filter(|&at| at >= clock.start);
+            let drawn = self.walk_back(zone, area, end).max((self.sure > 0).then_some(self.sure));
+            let last_request = drawn.filter(|&at| at >= clock.start);
             let in_flight = *in_flight[zone].get_or_insert_with(|| self.in_flight(zone, end, long));
             out.push(Stopped { clock, published, last_apply: end, last_request, in_flight });
         }

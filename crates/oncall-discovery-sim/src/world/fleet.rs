@@ -3,6 +3,7 @@
 use super::World;
 use super::clocks::Kind;
 use super::shared::{Event, Life, Trace};
+use crate::ledger::Clock;
 use crate::noise::Draw;
 use crate::queue::{MS, Micros, S, micros};
 use crate::topology::{REGIONS, Topology};
@@ -236,11 +237,18 @@ impl World {
         instance.truth = if freeze { Truth::Frozen } else { Truth::Gone };
         instance.life += 1;
         let (life, cell) = (instance.life, instance.cell);
-        if was_serving && instance.state == State::Ready && instance.clock == u32::MAX {
+        let began = was_serving && instance.state == State::Ready && instance.clock == u32::MAX;
+        if began {
             instance.clock = self.shared.clocks.begin(Kind::Crash, id, cell, now);
             self.shared.trace(Trace::Died(id));
         }
         self.plane.set_failing(&mut self.shared, id, cell, true);
+        let instance = self.fleet.instances[id as usize];
+        if began {
+            let clock =
+                Clock { key: instance.clock, instance: id, start: now, zone: instance.zone };
+            self.plane.begin_crash(&mut self.shared, cell, clock);
+        }
         // The agent stops to list it: the last renewal was up to one interval ago.
         let interval = micros(self.shared.dials.renewal_interval_s);
         let ago = self.shared.noise.below(Draw::Renewal, u64::from(id), u64::from(life), interval);

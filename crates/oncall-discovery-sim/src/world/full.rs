@@ -6,7 +6,7 @@
 use super::fleet::{cell_name, cell_number};
 use super::shared::{Delivery, Event, HOP_PROXY, HOP_RELAY, REGION_US, Shared, Slab, Trace};
 use super::streams::{Proxy, Relay};
-use crate::ledger::{Calls, Clock, Ledger, REMOTE, Setup, Stopped};
+use crate::ledger::{Calls, Clock, Ledger, REMOTE, Setup, Slot, Stopped};
 use crate::noise::{Draw, pair};
 use crate::queue::{MS, Micros, micros};
 use crate::topology::{REGIONS, Topology};
@@ -253,6 +253,18 @@ impl Full {
             self.clocks.resize(id as usize + 1, None);
         }
         self.clocks[id as usize] = None;
+    }
+
+    /// It died while READY; its clock runs.
+    pub(crate) fn begin_crash(&mut self, shared: &mut Shared, cell: u32, clock: Clock) {
+        if self
+            .ledger
+            .slots
+            .get(clock.instance as usize)
+            .is_some_and(|slot| slot.add != Slot::NEVER)
+        {
+            self.ledger.begin_tail(shared.now(), cell as usize, clock);
+        }
     }
 
     /// Accepted: it is READY no longer; its clock runs.
