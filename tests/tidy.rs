@@ -9,6 +9,9 @@ use std::process::Command;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-core", &[]),
     ("oncall-fleet", &["oncall-core"]),
+    ("oncall-consensus", &["oncall-core"]),
+    ("oncall-discovery", &["oncall-core", "oncall-consensus"]),
+    ("oncall-discovery-sim", &["oncall-core", "oncall-consensus", "oncall-discovery"]),
     ("oncall-scenario", &["oncall-core", "oncall-fleet"]),
     ("oncall-vec", &["oncall-core"]),
     ("oncall-env", &["oncall-core", "oncall-fleet", "oncall-scenario", "oncall-vec"]),
@@ -21,6 +24,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "oncall-cli",
         &[
             "oncall-core",
+            "oncall-discovery",
+            "oncall-discovery-sim",
             "oncall-fleet",
             "oncall-env",
             "oncall-eval",
@@ -65,6 +70,9 @@ const RESERVED: &[(&str, &[&str])] = &[
     (
         "serde",
         &[
+            "oncall-consensus",
+            "oncall-discovery",
+            "oncall-discovery-sim",
             "oncall-scenario",
             "oncall-eval",
             "oncall-cli",

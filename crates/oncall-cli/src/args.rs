@@ -49,6 +49,8 @@ pub enum Command {
     Reference(crate::reference::ReferenceArgs),
     /// Measure how many minutes a second the engine plays.
     Bench(BenchArgs),
+    /// Simulate the service-discovery control plane: run, verify, fuzz.
+    Discovery(crate::discovery::DiscoveryArgs),
 }
 
 /// Arguments of `oncall list`.

@@ -13,13 +13,14 @@
 //!
 //! **Shapes of `--json`.** Every object has `schema_version`, which rises when a key changes its
 //! meaning or goes; new keys may come at any time. The shapes are described at the types that make
-//! them: [`list`], [`describe`], [`run`](mod@run), [`bench`](mod@bench). Hashes are strings of 16 hexadecimal
+//! them: [`list`], [`describe`], [`run`](mod@run), [`bench`](mod@bench), [`discovery`]. Hashes are strings of 16 hexadecimal
 //! digits, numbers that are not finite are `null`.
 
 pub mod args;
 pub mod bench;
 pub mod check;
 pub mod describe;
+pub mod discovery;
 pub mod eval;
 pub mod list;
 mod output;
@@ -68,6 +69,7 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Report(args) => report::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Discovery(args) => discovery::run(&args),
     }
 }
 

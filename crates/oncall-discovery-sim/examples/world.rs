@@ -1,0 +1,48 @@
+//! Plays a shipped scenario and prints what it cost: `world SCENARIO SCALE SEED`.
+#![allow(clippy::unwrap_used, reason = "an example may panic")]
+
+use oncall_discovery_sim::topology::Scale;
+use oncall_discovery_sim::world::{Kind, Setup, World};
+use std::time::Instant;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let scenario = args.get(1).map_or("rollout", String::as_str);
+    let scale = args.get(2).and_then(|name| Scale::from_name(name)).unwrap_or(Scale::Small);
+    let seed = args.get(3).and_then(|text| text.parse().ok()).unwrap_or(1);
+    let mut setup = Setup::shipped(scenario, scale, seed).unwrap();
+    setup.verify = args.iter().any(|arg| arg == "verify");
+    for pair in args.iter().filter_map(|arg| arg.split_once('=')) {
+        setup.dials = setup.dials.with(pair.0, pair.1.parse().unwrap()).unwrap();
+    }
+    let begin = Instant::now();
+    let mut world = World::new(setup).unwrap();
+    eprintln!("built in {:?}", begin.elapsed());
+    let length = world.scenario().length_s;
+    let (mut worst, mut total) = (0.0_f64, 0.0_f64);
+    for second in 1..=(length as u64) {
+        let begin = Instant::now();
+        world.run_until(second * 1_000_000);
+        let spent = begin.elapsed().as_secs_f64() * 1e3;
+        worst = worst.max(spent);
+        total += spent;
+    }
+    println!("{:.3} ms per simulated second, worst {worst:.2}", total / length);
+    println!("{:#?}", world.totals());
+    println!("{:?}", world.goals().list());
+    for kind in [Kind::Withdrawal, Kind::Crash, Kind::False] {
+        println!("{kind:?} {:?}", world.clocks().percentiles(kind, |line| line.seconds()));
+    }
+    println!("{} violations", world.violations().len());
+    for violation in world.violations().iter().take(5) {
+        println!("{violation:?}");
+    }
+    println!("behind {} connected {}", world.plane().behind(), world.plane().connected());
+    println!("live epochs max {}", world.plane().live_epochs_max());
+    let begin = Instant::now();
+    let copy = world.clone();
+    println!("clone {:?}", begin.elapsed());
+    let begin = Instant::now();
+    let bytes = copy.save().unwrap();
+    println!("save {:?}, {} bytes", begin.elapsed(), bytes.len());
+}

@@ -1,0 +1,392 @@
+//! Local ejection: pairs of a subscription and an endpoint that fails it.
+//!
+//! While an endpoint fails every request, the failures of one proxy at it are a Poisson stream, so the
+//! time of the k-th one is an Erlang time in units of expected failures. The pair's rate changes with
+//! the view; the *work* left is kept and the event moved. A proxy with an ejected endpoint leaves the
+//! common mass and is accounted on its own, because its candidates are its own (spec 3.4).
+
+use super::members::{Calls, Members, Outcome};
+use super::{Ledger, Slot};
+use crate::noise::{Draw, pair as key_of};
+use crate::queue::{Micros, S};
+use serde::{Deserialize, Serialize};
+
+/// One endpoint that a subscription sees fail, or has ejected.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Pair {
+    pub(crate) instance: u32,
+    pub(crate) ejected: bool,
+    /// Failures still to come, in expectation units; counts down at `hit` per second.
+    work: f64,
+    /// Since when `hit` holds; of an ejected one, when it ends.
+    since: Micros,
+    hit: f64,
+    /// An event of another version is void.
+    version: u32,
+    /// Ejections so far.
+    times: u8,
+}
+
+impl Pair {
+    /// Whether its event was never scheduled.
+    fn is_new(&self) -> bool {
+        self.version == 0
+    }
+}
+
+/// What one subscription keeps to itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Private {
+    pub(crate) sub: u32,
+    pub(crate) lambda: u64,
+    pub(crate) caller: u8,
+    pub(crate) pairs: Vec<Pair>,
+    ejected: u32,
+    /// Candidates left.
+    pub(crate) view: Members,
+    pub(crate) outcome: Outcome,
+}
+
+impl Private {
+    /// Whether it is accounted on its own.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.ejected > 0
+    }
+
+    pub(crate) fn has_ejected(&self, instance: u32) -> bool {
+        self.pairs.iter().any(|pair| pair.ejected && pair.instance == instance)
+    }
+}
+
+/// Something that happens to a pair at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairEvent {
+    /// Subscription.
+    pub sub: u32,
+    /// Endpoint.
+    pub instance: u32,
+    /// Version of the pair for which it was meant.
+    pub version: u32,
+}
+
+/// Whether one more may be ejected: the share *after* it must stay within the cap.
+pub type MayEject = fn(ejected: u32, candidates: u32, share: f64) -> bool;
+
+impl Ledger {
+    /// Makes pairs for the subscriptions of a cell that send requests to endpoints which fail.
+    pub(super) fn open_pairs(&mut self, now: Micros, cell: usize) {
+        self.prune_failing(cell);
+        if !self.cells[cell].failing.is_empty() {
+            for sub in self.range(cell) {
+                self.open_pairs_of(now, cell, sub);
+            }
+        }
+    }
+
+    /// Forgets failing endpoints that nobody has in view any more.
+    fn prune_failing(&mut self, cell: usize) {
+        let (oldest, slots, ghosts) = (self.cells[cell].oldest(), &self.slots, &self.ghosts[cell]);
+        self.cells[cell].failing.retain(|&instance| {
+            let slot = slots[instance as usize];
+            slot.failing
+                && (slot.rem > oldest
+                    || ghosts.iter().any(|(id, old)| *id == instance && old.rem > oldest))
+        });
+    }
+
+    /// Makes the pairs of one subscription that are missing.
+    pub(super) fn open_pairs_of(&mut self, now: Micros, cell: usize, sub: usize) {
+        let row = self.subs[sub];
+        if row.lambda == 0 || self.cells[cell].failing.is_empty() {
+            return;
+        }
+        for at in 0..self.cells[cell].failing.len() {
+            let instance = self.cells[cell].failing[at];
+            let slot = self.slot_at(cell, instance, row.seq);
+            let known = self.private_of(sub);
+            let private = known.map(|index| &self.cells[cell].privates[index]);
+            let has_pair = private.is_some_and(|p| p.pairs.iter().any(|q| q.instance == instance));
+            if has_pair || !slot.is_in(row.seq) {
+                continue;
+            }
+            let (view, outcome) = match private {
+                Some(private) => (private.view, private.outcome),
+                None => {
+                    let epoch = &self.cells[cell].epochs[self.cells[cell].at(row.seq)];
+                    (epoch.members, epoch.outcome(row.caller))
+                }
+            };
+            if view.failing_share(row.caller, slot.zone, &outcome) == 0.0 {
+                continue;
+            }
+            let index = known.unwrap_or_else(|| self.new_private(cell, sub, view, outcome));
+            let (key, k) = (key_of(sub as u32, instance), u32::from(self.calls.eject_after));
+            let work = self.noise.erlang(Draw::Ejection, key, now, k);
+            let pair =
+                Pair { instance, ejected: false, work, since: now, hit: 0.0, version: 0, times: 0 };
+            self.cells[cell].privates[index].pairs.push(pair);
+        }
+    }
+
+    fn new_private(&mut self, cell: usize, sub: usize, view: Members, outcome: Outcome) -> usize {
+        let row = &mut self.subs[sub];
+        let index = self.cells[cell].privates.len();
+        row.private = index as u32;
+        self.cells[cell].privates.push(Private {
+            sub: sub as u32,
+            lambda: u64::from(row.lambda),
+            caller: row.caller,
+            pairs: Vec::new(),
+            ejected: 0,
+            view,
+            outcome,
+        });
+        index
+    }
+
+    pub(super) fn private_of(&self, sub: usize) -> Option<usize> {
+        let index = self.subs[sub].private;
+        (index != u32::MAX).then_some(index as usize)
+    }
+
+    /// Drops the pairs of endpoints that are fine again and not ejected.
+    pub(super) fn close_pairs(&mut self, now: Micros, cell: usize, instance: u32) {
+        for index in (0..self.cells[cell].privates.len()).rev() {
+            let private = &mut self.cells[cell].privates[index];
+            private.pairs.retain(|pair| pair.instance != instance || pair.ejected);
+            self.drop_if_empty(now, cell, index);
+        }
+    }
+
+    pub(super) fn drop_if_empty(&mut self, now: Micros, cell: usize, index: usize) {
+        if self.cells[cell].privates[index].pairs.is_empty() {
+            self.set_apart(now, cell, index, 0);
+            let gone = self.cells[cell].privates.swap_remove(index);
+            self.subs[gone.sub as usize].private = u32::MAX;
+            if let Some(moved) = self.cells[cell].privates.get(index) {
+                self.subs[moved.sub as usize].private = index as u32;
+            }
+        }
+    }
+
+    /// Changes how many endpoints are ejected, and whether the traffic is accounted apart.
+    fn set_apart(&mut self, now: Micros, cell: usize, index: usize, ejected: u32) {
+        let private = &self.cells[cell].privates[index];
+        if (private.ejected > 0) == (ejected > 0) {
+            self.cells[cell].privates[index].ejected = ejected;
+            return;
+        }
+        let sub = private.sub as usize;
+        let (lambda, caller, row) = (private.lambda, usize::from(private.caller), self.subs[sub]);
+        let ledger = &mut self.cells[cell];
+        ledger.settle(now);
+        let at = ledger.at(row.seq);
+        let epoch = &mut ledger.epochs[at];
+        if ejected > 0 {
+            epoch.mass[caller] -= lambda;
+            epoch.offline[caller] -= if row.online { 0 } else { lambda };
+        } else {
+            epoch.mass[caller] += lambda;
+            epoch.offline[caller] += if row.online { 0 } else { lambda };
+        }
+        ledger.privates[index].ejected = ejected;
+    }
+
+    /// Works out a private view again and moves the events of its pairs.
+    pub(super) fn refresh_private(&mut self, now: Micros, cell: usize, index: usize) {
+        let row = self.subs[self.cells[cell].privates[index].sub as usize];
+        let at = self.cells[cell].at(row.seq);
+        let mut view = self.cells[cell].epochs[at].members;
+        for pair in self.cells[cell].privates[index].pairs.iter().filter(|pair| pair.ejected) {
+            let slot = self.slot_at(cell, pair.instance, row.seq);
+            view.0[usize::from(slot.zone)].count(slot.failing, slot.stale, false);
+        }
+        let calls = self.calls;
+        let private = &mut self.cells[cell].privates[index];
+        private.view = view;
+        private.outcome = view.outcome(private.caller, &calls);
+        let rate = private.lambda as f64 / 1e6;
+        for pair in private.pairs.iter_mut().filter(|pair| !pair.ejected) {
+            let zone = self.slots[pair.instance as usize].zone;
+            let hit = rate * view.failing_share(private.caller, zone, &private.outcome);
+            let passed = (now - pair.since) as f64 / S as f64;
+            pair.work = (pair.work - pair.hit * passed).max(0.0);
+            pair.since = now;
+            if hit == pair.hit && pair.version > 0 {
+                continue;
+            }
+            pair.hit = hit;
+            pair.version += 1;
+            if hit > 0.0 {
+                let event =
+                    PairEvent { sub: private.sub, instance: pair.instance, version: pair.version };
+                self.events.push((now + (pair.work / hit * S as f64) as Micros + 1, event));
+            }
+        }
+    }
+
+    /// Brings one subscription's private record up to date, and makes pairs that are missing.
+    pub(super) fn refresh_sub(&mut self, now: Micros, cell: usize, sub: usize) {
+        if let Some(index) = self.private_of(sub) {
+            self.refresh_private(now, cell, index);
+        }
+        if !self.cells[cell].failing.is_empty() {
+            self.open_pairs_of(now, cell, sub);
+            if let Some(index) = self.private_of(sub) {
+                self.refresh_private(now, cell, index);
+            }
+        }
+    }
+
+    pub(super) fn refresh_privates(&mut self, now: Micros, cell: usize) {
+        for index in 0..self.cells[cell].privates.len() {
+            self.refresh_private(now, cell, index);
+        }
+        self.open_pairs(now, cell);
+        for index in 0..self.cells[cell].privates.len() {
+            if self.cells[cell].privates[index].pairs.iter().any(Pair::is_new) {
+                self.refresh_private(now, cell, index);
+            }
+        }
+    }
+
+    /// A pair's k-th failure, or the end of an ejection. Returns whether an endpoint was ejected.
+    pub fn pair_event(&mut self, now: Micros, cell: usize, event: PairEvent) -> bool {
+        let sub = event.sub as usize;
+        let Some(index) = self.private_of(sub) else { return false };
+        let private = &self.cells[cell].privates[index];
+        let Some(at) = private
+            .pairs
+            .iter()
+            .position(|pair| pair.instance == event.instance && pair.version == event.version)
+        else {
+            return false;
+        };
+        let (ejected, pair) = (private.ejected, private.pairs[at]);
+        let total = {
+            let ledger = &self.cells[cell];
+            ledger.epochs[ledger.at(self.subs[sub].seq)].members.total().n
+        };
+        self.lift_tails(cell, sub, -1.0);
+        let mut did_eject = false;
+        if pair.ejected {
+            self.set_apart(now, cell, index, ejected - 1);
+            self.readmit(now, cell, index, at);
+        } else if (self.may_eject)(ejected, total, self.calls.eject_share) {
+            did_eject = true;
+            let tails = self.cells[cell].tails.iter_mut();
+            if self.subs[sub].online {
+                tails
+                    .filter(|tail| tail.instance == Some(event.instance))
+                    .for_each(|t| t.sure = now);
+            }
+            self.set_apart(now, cell, index, ejected + 1);
+            let until = now + self.calls.eject_base_us * u64::from(pair.times + 1);
+            let pair = &mut self.cells[cell].privates[index].pairs[at];
+            (pair.ejected, pair.times, pair.hit) = (true, pair.times.saturating_add(1), 0.0);
+            pair.since = until;
+            pair.version += 1;
+            let version = pair.version;
+            self.events.push((until, PairEvent { version, ..event }));
+        } else {
+            // Held back by the cap: the next failure asks again.
+            let key = key_of(event.sub, event.instance);
+            let pair = &mut self.cells[cell].privates[index].pairs[at];
+            pair.work = self.noise.erlang(Draw::Ejection, key, now, 1);
+            (pair.since, pair.hit) = (now, 0.0);
+        }
+        self.after_private(now, cell, sub);
+        did_eject
+    }
+
+    /// An ejection ended: the endpoint is a candidate again, with no failures counted.
+    fn readmit(&mut self, now: Micros, cell: usize, index: usize, at: usize) {
+        let private = &mut self.cells[cell].privates[index];
+        let (sub, instance) = (private.sub, private.pairs[at].instance);
+        if !self.slots[instance as usize].failing {
+            private.pairs.swap_remove(at);
+            return;
+        }
+        let k = u32::from(self.calls.eject_after);
+        let pair = &mut private.pairs[at];
+        pair.work = self.noise.erlang(Draw::Ejection, key_of(sub, instance), now, k);
+        (pair.ejected, pair.since, pair.hit) = (false, now, 0.0);
+        pair.version += 1;
+    }
+
+    /// After pairs of one subscription changed: its view, the cell's rate, the tails it still feeds.
+    fn after_private(&mut self, now: Micros, cell: usize, sub: usize) {
+        self.cells[cell].settle(now);
+        if let Some(index) = self.private_of(sub) {
+            self.drop_if_empty(now, cell, index);
+        }
+        self.refresh_sub(now, cell, sub);
+        self.cells[cell].sum_rates();
+        self.lift_tails(cell, sub, 1.0);
+        for tail in &mut self.cells[cell].tails {
+            tail.note(now);
+        }
+    }
+
+    /// After a subscription moved to another epoch: pairs of endpoints that are no longer in view go.
+    pub(super) fn move_private(&mut self, now: Micros, cell: usize, index: usize, seq: u32) {
+        let (slots, ghosts) = (&self.slots, &self.ghosts[cell]);
+        let private = &mut self.cells[cell].privates[index];
+        private.pairs.retain(|pair| {
+            slots[pair.instance as usize].is_in(seq)
+                || ghosts.iter().any(|(id, slot)| *id == pair.instance && slot.is_in(seq))
+        });
+        self.hold_cap(now, cell, index, seq);
+        let private = &self.cells[cell].privates[index];
+        let ejected = private.pairs.iter().filter(|pair| pair.ejected).count() as u32;
+        self.set_apart(now, cell, index, ejected);
+        self.drop_if_empty(now, cell, index);
+    }
+
+    /// A smaller set may hold fewer ejections: those that would end first end now.
+    fn hold_cap(&mut self, now: Micros, cell: usize, index: usize, seq: u32) {
+        let total = {
+            let ledger = &self.cells[cell];
+            ledger.epochs[ledger.at(seq)].members.total().n
+        };
+        loop {
+            let pairs = &self.cells[cell].privates[index].pairs;
+            let ejected = pairs.iter().filter(|pair| pair.ejected).count() as u32;
+            if ejected == 0 || (self.may_eject)(ejected - 1, total, self.calls.eject_share) {
+                return;
+            }
+            let out = pairs.iter().enumerate().filter(|(_, pair)| pair.ejected);
+            let Some((at, _)) = out.min_by_key(|(_, pair)| pair.since) else { return };
+            self.readmit(now, cell, index, at);
+        }
+    }
+
+    /// The READY interval of an endpoint that epoch `seq` holds.
+    pub(super) fn slot_at(&self, cell: usize, instance: u32, seq: u32) -> Slot {
+        let slot = self.slots[instance as usize];
+        let ghost = || self.ghosts[cell].iter().find(|(id, old)| *id == instance && old.is_in(seq));
+        if slot.is_in(seq) { slot } else { ghost().map_or(slot, |(_, old)| *old) }
+    }
+
+    /// Endpoints that a subscription has ejected.
+    pub fn ejected(&self, cell: usize, sub: usize) -> usize {
+        let private = self.private_of(sub).map(|index| &self.cells[cell].privates[index]);
+        private.map_or(0, |private| private.ejected as usize)
+    }
+
+    /// Takes new rules of calling; views and rates follow at once.
+    pub fn set_calls(&mut self, now: Micros, calls: Calls) {
+        if self.calls == calls {
+            return;
+        }
+        self.calls = calls;
+        for cell in 0..self.cells.len() {
+            self.cells[cell].settle(now);
+            for epoch in &mut self.cells[cell].epochs {
+                epoch.refresh(&calls);
+            }
+            self.refresh_privates(now, cell);
+            self.cells[cell].sum_rates();
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The event queue: a timing wheel for what is near, a heap for what is far.
+//!
+//! Order is total and does not depend on where an event waited: by time, then by the order in which
+//! events were pushed. Most events of a simulated control plane lie less than a few seconds ahead, so
+//! the wheel takes nearly all of them at constant cost.
+
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Simulated time in microseconds since the start.
+pub type Micros = u64;
+
+/// One millisecond.
+pub const MS: Micros = 1_000;
+/// One second.
+pub const S: Micros = 1_000_000;
+
+/// A time in seconds as microseconds, rounded down; negative becomes zero.
+pub fn micros(seconds: f64) -> Micros {
+    (seconds * S as f64).max(0.0) as Micros
+}
+
+/// Microseconds as seconds.
+pub fn seconds(time: Micros) -> f64 {
+    time as f64 / S as f64
+}
+
+/// Slots of the wheel; a power of two.
+const SLOTS: u64 = 4096;
+/// Width of a slot: the wheel reaches about four seconds ahead.
+const SLOT_US: Micros = MS;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry<E> {
+    at: Micros,
+    sequence: u64,
+    event: E,
+}
+
+impl<E> Entry<E> {
+    fn key(&self) -> (Micros, u64) {
+        (self.at, self.sequence)
+    }
+}
+
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl<E> Eq for Entry<E> {}
+
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+/// Events in the order of (time, sequence).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(bound(serialize = "E: Serialize", deserialize = "E: Deserialize<'de>"))]
+pub struct Queue<E> {
+    now: Micros,
+    sequence: u64,
+    /// Absolute number of the slot that is being played.
+    slot: u64,
+    slots: Vec<Vec<Entry<E>>>,
+    in_slots: usize,
+    /// The slot being played, latest first.
+    current: Vec<Entry<E>>,
+    /// Pushed into the slot being played.
+    near: BinaryHeap<Reverse<Entry<E>>>,
+    /// Beyond the wheel.
+    far: BinaryHeap<Reverse<Entry<E>>>,
+}
+
+impl<E> Default for Queue<E> {
+    fn default() -> Self {
+        Self {
+            now: 0,
+            sequence: 0,
+            slot: 0,
+            slots: (0..SLOTS).map(|_| Vec::new()).collect(),
+            in_slots: 0,
+            current: Vec::new(),
+            near: BinaryHeap::new(),
+            far: BinaryHeap::new(),
+        }
+    }
+}
+
+impl<E> Queue<E> {
+    /// An empty queue at time zero.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Time of the event popped last, or the limit of the last search that found none.
+    pub fn now(&self) -> Micros {
+        self.now
+    }
+
+    /// Events waiting.
+    pub fn len(&self) -> usize {
+        self.in_slots + self.current.len() + self.near.len() + self.far.len()
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Pushes an event; a time in the past means now.
+    #[inline]
+    pub fn push(&mut self, at: Micros, event: E) {
+        let at = at.max(self.now);
+        self.sequence += 1;
+        let entry = Entry { at, sequence: self.sequence, event };
+        let slot = at / SLOT_US;
+        if slot <= self.slot {
+            self.near.push(Reverse(entry));
+        } else if slot < self.slot + SLOTS {
+            self.slots[(slot % SLOTS) as usize].push(entry);
+            self.in_slots += 1;
+        } else {
+            self.far.push(Reverse(entry));
+        }
+    }
+
+    /// The next event not later than `limit`; without one, the time becomes `limit`.
+    #[inline]
+    pub fn pop_until(&mut self, limit: Micros) -> Option<(Micros, E)> {
+        loop {
+            let from_near = match (self.current.last(), self.near.peek()) {
+                (None, None) => {
+                    if self.advance(limit / SLOT_US) {
+                        continue;
+                    }
+                    self.now = self.now.max(limit);
+                    return None;
+                }
+                (Some(entry), Some(Reverse(near))) => near < entry,
+                (entry, _) => entry.is_none(),
+            };
+            let at = if from_near {
+                self.near.peek().map_or(0, |near| near.0.at)
+            } else {
+                self.current.last().map_or(0, |entry| entry.at)
+            };
+            if at > limit {
+                self.now = self.now.max(limit);
+                return None;
+            }
+            let entry =
+                if from_near { self.near.pop().map(|near| near.0) } else { self.current.pop() }?;
+            self.now = entry.at;
+            return Some((entry.at, entry.event));
+        }
+    }
+
+    /// Moves to the next slot up to `last` that may have events; `false` if there is none.
+    fn advance(&mut self, last: u64) -> bool {
+        while self.slot < last {
+            self.slot += 1;
+            if self.in_slots == 0 {
+                let next = self.far.peek().map_or(last, |far| far.0.at / SLOT_US);
+                self.slot = next.clamp(self.slot, last);
+            }
+            self.refill();
+            let here = (self.slot % SLOTS) as usize;
+            if !self.slots[here].is_empty() {
+                // The buffers swap, so that both keep their memory.
+                std::mem::swap(&mut self.current, &mut self.slots[here]);
+                self.in_slots -= self.current.len();
+                self.current.sort_unstable_by_key(|entry| Reverse(entry.key()));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes from the heap what the wheel now reaches.
+    fn refill(&mut self) {
+        while let Some(Reverse(far)) = self.far.peek() {
+            let slot = far.at / SLOT_US;
+            if slot >= self.slot + SLOTS {
+                return;
+            }
+            if let Some(Reverse(entry)) = self.far.pop() {
+                self.slots[(slot % SLOTS) as usize].push(entry);
+                self.in_slots += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The order is that of a plain sorted list, whatever is near, far, or pushed while playing.
+        #[test]
+        fn order_is_that_of_a_sorted_list(
+            first in prop::collection::vec(0_u64..20_000_000, 1..60),
+            later in prop::collection::vec(0_u64..9_000_000, 0..60),
+            steps in prop::collection::vec(1_u64..3_000_000, 1..20),
+        ) {
+            let mut queue = Queue::new();
+            let mut list: Vec<(Micros, usize)> = Vec::new();
+            for (id, &at) in first.iter().enumerate() {
+                queue.push(at, id);
+                list.push((at, id));
+            }
+            let (mut limit, mut pushed) = (0, later.iter());
+            for step in steps.into_iter().chain([900_000_000]) {
+                limit += step;
+                while let Some((at, id)) = queue.pop_until(limit) {
+                    list.sort();
+                    prop_assert_eq!((at, id), list.remove(0));
+                    if let Some(delay) = pushed.next() {
+                        let id = 1000 + list.len() + pushed.len();
+                        queue.push(at + delay, id);
+                        // Equal times keep the order of pushing, which the list cannot know.
+                        prop_assume!(list.iter().all(|known| known.0 != at + delay));
+                        list.push((at + delay, id));
+                    }
+                }
+                prop_assert_eq!(queue.now(), limit);
+                prop_assert!(list.iter().all(|known| known.0 > limit));
+            }
+            prop_assert!(queue.is_empty());
+        }
+    }
+
+    #[test]
+    fn equal_times_keep_the_order_of_pushing() {
+        let mut queue = Queue::new();
+        for id in 0..100 {
+            queue.push(7 * S + 5, id);
+        }
+        assert_eq!(queue.pop_until(S), None);
+        queue.push(0, 1000);
+        assert_eq!(queue.pop_until(S), Some((S, 1000)), "the past means now");
+        for id in 0..100 {
+            assert_eq!(queue.pop_until(60 * S), Some((7 * S + 5, id)));
+        }
+    }
+
+    #[test]
+    fn a_saved_queue_goes_on_alike() {
+        let mut queue = Queue::new();
+        for id in 0..500_u32 {
+            queue.push(u64::from(id * 7919 % 500) * 33_333, id);
+        }
+        while queue.pop_until(5 * S).is_some() {}
+        let bytes = postcard::to_stdvec(&queue).unwrap();
+        let mut copy: Queue<u32> = postcard::from_bytes(&bytes).unwrap();
+        while let Some(next) = queue.pop_until(60 * S) {
+            assert_eq!(copy.pop_until(60 * S), Some(next));
+        }
+        assert!(copy.is_empty());
+    }
+}

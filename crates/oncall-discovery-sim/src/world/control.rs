@@ -1,0 +1,619 @@
+//! The regional catalogs: consensus groups of real replicas, one copy of the state that they agree on.
+//!
+//! A shard's records depend on its log alone, so the world keeps them once and applies an entry when the
+//! first replica learns that it is committed: that is the acceptance. What differs between replicas is how
+//! far they are, and the publisher reads from one of them, so a lagging follower delays publication and
+//! not acceptance.
+
+use super::shared::{Event, HOP_ASK, HOP_REPLICA, Shared, Slab};
+use crate::noise::{Draw, pair};
+use crate::queue::{MS, Micros, S};
+use oncall_consensus::{
+    Config, Durable, Fence, Index, Message, NodeId as ReplicaId, Output, Replica, Term as RaftTerm,
+};
+use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
+use oncall_discovery::health::{Decider, HealthMessage, HealthRules, HealthTimer};
+use oncall_discovery::lease::{LeaseKeeper, LeaseMessage};
+use oncall_discovery::types::{CellUpdate, Out, Term, Time, Transition, Verdict};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+type Node = Replica<Entry, ()>;
+pub(crate) type Wire = Message<Entry, ()>;
+
+/// A replica, or its disk while it is down.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Member {
+    Up(Box<Node>),
+    Down(Box<Durable<Entry, ()>>),
+    /// Between two states; never seen by anybody.
+    Gone,
+}
+
+/// A command on its way into a log, kept until its outcome is known.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ask {
+    /// Group.
+    pub group: u16,
+    /// What is asked.
+    pub command: Command,
+    /// When it was asked first.
+    pub born: Micros,
+    /// Attempts.
+    tries: u32,
+    /// Whether it is tried again when nobody takes it.
+    again: bool,
+    /// Place in the log.
+    proposal: Option<(Index, RaftTerm)>,
+}
+
+/// One consistency group of a region.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Group {
+    pub(crate) region: u8,
+    members: Vec<Member>,
+    /// Faults that keep each replica down.
+    holds: Vec<u16>,
+    pub(crate) catalog: CatalogShard,
+    pub(crate) leases: LeaseKeeper,
+    pub(crate) decider: Decider,
+    applied: Index,
+    /// Updates that the publisher's replica has not applied yet.
+    unpublished: VecDeque<(Index, CellUpdate)>,
+    /// The replica beside which the publisher runs.
+    publisher: ReplicaId,
+    /// Commands in the log whose outcome is not known yet.
+    waiting: VecDeque<(Index, u32)>,
+    /// Extra delay of messages to followers.
+    lag: Micros,
+    lag_until: Micros,
+    pub(crate) leader: Option<ReplicaId>,
+    /// When the publisher's replica last heard of a leader with a quorum.
+    pub(crate) confirmed: Micros,
+    ticking: Vec<Micros>,
+}
+
+/// What the control plane tells the rest of the world.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Effects {
+    /// Accepted transitions and when their command was asked first.
+    pub(crate) transitions: Vec<(Transition, Micros)>,
+    /// Updates that reached a publisher.
+    pub(crate) updates: Vec<CellUpdate>,
+    /// What deciders want, by group.
+    pub(crate) health: Vec<(usize, Out<HealthMessage, HealthTimer>)>,
+    /// Groups whose decider has just begun to lead, and knows nothing yet.
+    pub(crate) fresh: Vec<usize>,
+}
+
+impl Effects {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.transitions.is_empty()
+            && self.updates.is_empty()
+            && self.health.is_empty()
+            && self.fresh.is_empty()
+    }
+}
+
+/// All groups.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Control {
+    pub(crate) groups: Vec<Group>,
+    pub(crate) asks: Slab<Ask>,
+    messages: Slab<Wire>,
+    #[serde(skip)]
+    pub(crate) effects: Effects,
+    #[serde(skip, default = "Output::new")]
+    output: Output<Entry, ()>,
+}
+
+impl Control {
+    /// Groups with their catalogs as they stand; one replica of each is about to lead.
+    pub(crate) fn new(
+        catalogs: Vec<(u8, CatalogShard)>,
+        replicas: u8,
+        rules: HealthRules,
+        shared: &mut Shared,
+    ) -> Self {
+        let ttl = Shared::span_s(shared.dials.lease_ttl_s);
+        let group = |(number, (region, catalog)): (usize, (u8, CatalogShard))| {
+            let member = |id: u8| {
+                let config = config(number, id, replicas, shared);
+                Node::new(config, 0).map_or(Member::Gone, |node| Member::Up(Box::new(node)))
+            };
+            Group {
+                region,
+                members: (0..replicas).map(member).collect(),
+                holds: vec![0; usize::from(replicas)],
+                catalog,
+                leases: LeaseKeeper::new(ttl),
+                decider: Decider::new(rules),
+                applied: 0,
+                unpublished: VecDeque::new(),
+                publisher: 1,
+                waiting: VecDeque::new(),
+                lag: 0,
+                lag_until: 0,
+                leader: None,
+                confirmed: 0,
+                ticking: vec![Micros::MAX; usize::from(replicas)],
+            }
+        };
+        let groups: Vec<Group> = catalogs.into_iter().enumerate().map(group).collect();
+        let mut control = Self {
+            groups,
+            asks: Slab::default(),
+            messages: Slab::default(),
+            effects: Effects::default(),
+            output: Output::new(),
+        };
+        for number in 0..control.groups.len() {
+            let first = (number % usize::from(replicas)) as u8;
+            control.with(number, first, shared, |node, now, out| node.campaign(now, out));
+            for replica in 0..replicas {
+                control.schedule(number, replica, shared);
+            }
+        }
+        control
+    }
+
+    /// Asks a group to accept a command. Without `again` it is dropped if nobody takes it.
+    pub(crate) fn ask(&mut self, group: u16, command: Command, again: bool, shared: &mut Shared) {
+        let born = shared.now();
+        let ask = Ask { group, command, born, tries: 0, again, proposal: None };
+        let slot = self.asks.put(ask);
+        let index = shared.next();
+        let at = born + shared.hop(HOP_ASK, Draw::Replica, u64::from(group) | 1 << 40, index);
+        shared.push(at, Event::Ask { slot });
+    }
+
+    /// A command reaches the group's leader, if there is one.
+    pub(crate) fn on_ask(&mut self, slot: u32, shared: &mut Shared) {
+        let Some(ask) = self.asks.get(slot).copied() else { return };
+        let group = usize::from(ask.group);
+        if let Some((index, term)) = ask.proposal {
+            let waits =
+                self.groups[group].waiting.iter().any(|&(at, other)| at == index && other == slot);
+            if waits && term >= self.groups[group].term() {
+                // In the log of a leader that still leads: its outcome is open.
+                shared.push(shared.now() + 3 * S, Event::Ask { slot });
+                return;
+            }
+            self.groups[group].waiting.retain(|&(_, other)| other != slot);
+        }
+        let fence = match ask.command {
+            Command::Expire { decided, .. } => Fence::Barrier(decided.0),
+            _ => Fence::None,
+        };
+        let entry = Entry { proposed: shared.time(), command: ask.command };
+        let leader = self.groups[group].live_leader();
+        let mut proposal = None;
+        if let Some(leader) = leader {
+            self.with(group, leader, shared, |node, now, out| {
+                proposal = node.propose(now, entry, fence, out).ok();
+            });
+        }
+        let Some(ask) = self.asks.get_mut(slot) else { return };
+        ask.tries += 1;
+        ask.proposal = proposal.map(|proposal| (proposal.index, proposal.term));
+        if let Some(proposal) = proposal {
+            shared.totals.proposals += 1;
+            self.groups[group].waiting.push_back((proposal.index, slot));
+            // A group whose log moved on without it, or which is gone: look again later.
+            shared.push(shared.now() + 3 * S, Event::Ask { slot });
+            // With one live replica a proposal may be committed at once.
+            self.settle(group, shared);
+        } else {
+            shared.totals.refused_no_leader += 1;
+            if ask.again {
+                let tries = u64::from(ask.tries);
+                let jitter = shared.noise.uniform(Draw::Backoff, u64::from(slot) | 1 << 50, tries);
+                let wait = ((0.5 + jitter) * MS as f64 * 1e3 * (tries as f64).min(4.0)) as Micros;
+                shared.push(shared.now() + wait, Event::Ask { slot });
+            } else if let Some(ask) = self.asks.take(slot)
+                && let Some(instance) = of_health(&ask.command)
+            {
+                let mut out = Out::new();
+                let group = &mut self.groups[group];
+                group.decider.ended(shared.time(), instance, None, &group.catalog, &mut out);
+                self.effects.health.push((usize::from(ask.group), out));
+            }
+        }
+    }
+
+    /// A message between replicas arrives.
+    pub(crate) fn on_message(&mut self, group: u16, slot: u32, shared: &mut Shared) {
+        let Some(message) = self.messages.take(slot) else { return };
+        let group = usize::from(group);
+        let to = message.to;
+        if matches!(self.groups[group].members[usize::from(to)], Member::Up(_)) {
+            self.with(group, to, shared, |node, now, out| {
+                // A member cannot send what its peers cannot read; if it did, nothing happens.
+                let _ = node.receive(now, message, out);
+            });
+        }
+    }
+
+    /// A replica's timer.
+    pub(crate) fn on_tick(&mut self, group: u16, replica: u8, shared: &mut Shared) {
+        let group = usize::from(group);
+        self.groups[group].ticking[usize::from(replica)] = Micros::MAX;
+        if matches!(self.groups[group].members[usize::from(replica)], Member::Up(_)) {
+            self.with(group, replica, shared, |node, now, out| node.tick(now, out));
+        }
+    }
+
+    /// Gives one replica an input and carries out what comes of it.
+    fn with(
+        &mut self,
+        number: usize,
+        replica: ReplicaId,
+        shared: &mut Shared,
+        input: impl FnOnce(&mut Node, u64, &mut Output<Entry, ()>),
+    ) {
+        let mut output = std::mem::take(&mut self.output);
+        let group = &mut self.groups[number];
+        let Member::Up(node) = &mut group.members[usize::from(replica)] else {
+            self.output = output;
+            return;
+        };
+        input(node, shared.ticks(), &mut output);
+        if let Some(leadership) = output.leadership
+            && leadership.leader.is_some()
+            && leadership.leader != group.leader
+        {
+            shared.totals.leader_changes += u64::from(group.leader.is_some());
+            group.leader = leadership.leader;
+        }
+        if let Some(term) = output.barrier {
+            let mut out = Out::new();
+            // The barrier is part of the log; the catalog learns the term from it.
+            group.leases.lead(shared.time(), Term(term), &mut out);
+            // The first leader of a world takes over a fleet that is known to be well.
+            if shared.now() > S {
+                let mut out = Out::new();
+                group.decider.lead(&group.catalog, &mut out);
+                self.effects.health.push((number, out));
+                self.effects.fresh.push(number);
+            }
+            let at = group.leases.next();
+            if at < Time::NEVER {
+                shared.push(at.0, Event::Lease { instance: number as u32, life: u32::MAX });
+            }
+        }
+        if output.committed.is_some() {
+            group.apply(number, replica, shared, &mut self.effects);
+        }
+        let is_publisher = replica == group.publisher;
+        if is_publisher {
+            group.confirm(shared);
+            group.publish(shared, &mut self.effects);
+        }
+        for message in output.messages.drain(..) {
+            shared.totals.raft_messages += 1;
+            let index = shared.next();
+            let link = pair(number as u32, u32::from(message.from) << 8 | u32::from(message.to));
+            let mut at = shared.now() + shared.hop(HOP_REPLICA, Draw::Replica, link, index);
+            let lagging = shared.now() < group.lag_until && Some(message.to) != group.leader;
+            // One replica of three keeps up, or nothing at all could be accepted.
+            if lagging && message.to == group.publisher {
+                at += group.lag;
+            }
+            let slot = self.messages.put(message);
+            shared.push(at, Event::Raft { group: number as u16, slot });
+        }
+        output.clear();
+        self.output = output;
+        self.schedule(number, replica, shared);
+        self.settle(number, shared);
+    }
+
+    /// Makes sure that a replica is called at its deadline.
+    fn schedule(&mut self, number: usize, replica: ReplicaId, shared: &mut Shared) {
+        let group = &mut self.groups[number];
+        let Member::Up(node) = &group.members[usize::from(replica)] else { return };
+        let at = node.deadline().saturating_mul(MS).max(shared.now() + MS);
+        let ticking = &mut group.ticking[usize::from(replica)];
+        if at < *ticking {
+            *ticking = at;
+            shared.push(at, Event::RaftTick { group: number as u16, replica });
+        }
+    }
+
+    /// Looks for commands whose outcome is known now.
+    fn settle(&mut self, number: usize, shared: &mut Shared) {
+        let group = &mut self.groups[number];
+        while let Some(&(index, slot)) = group.waiting.front() {
+            if index > group.applied {
+                break;
+            }
+            group.waiting.pop_front();
+            let Some(ask) = self.asks.get(slot).copied() else { continue };
+            let accepted = group.outcome_of(&ask);
+            match accepted {
+                // Another leader's entry stands there: the command never takes effect.
+                None if ask.again => {
+                    if let Some(ask) = self.asks.get_mut(slot) {
+                        ask.proposal = None;
+                    }
+                    shared.push(shared.now() + 200 * MS, Event::Ask { slot });
+                }
+                _ => {
+                    self.asks.take(slot);
+                }
+            }
+        }
+    }
+
+    /// The lease timer of a group.
+    pub(crate) fn on_lease_timer(&mut self, number: usize, shared: &mut Shared) {
+        let mut out = Out::new();
+        let group = &mut self.groups[number];
+        let leads = group.live_leader().is_some();
+        if leads {
+            group.leases.on_timer(shared.time(), &group.catalog, &mut out);
+        }
+        let next = group.leases.next();
+        for message in out.sends {
+            if let LeaseMessage::Propose(command) = message.body {
+                self.ask(number as u16, command, false, shared);
+            }
+        }
+        if next < Time::NEVER {
+            let at = if leads { next.0 } else { shared.now() + S };
+            let event = Event::Lease { instance: number as u32, life: u32::MAX };
+            shared.push(at.max(shared.now() + 100 * MS), event);
+        }
+    }
+
+    /// The renewals of an instance stopped: the last one came at `last`.
+    pub(crate) fn uncover(
+        &mut self,
+        number: usize,
+        instance: oncall_discovery::types::InstanceId,
+        last: Micros,
+        shared: &mut Shared,
+    ) {
+        let group = &mut self.groups[number];
+        let Some(row) = group.catalog.row_of(instance) else { return };
+        let mut out = Out::new();
+        group.leases.uncover(row, Time(last), &mut out);
+        for timer in out.timers {
+            let event = Event::Lease { instance: number as u32, life: u32::MAX };
+            shared.push(timer.at.0, event);
+        }
+    }
+
+    /// Stops replicas of a group. What was stopped is added to `held`; each hold has to be released.
+    pub(crate) fn crash(
+        &mut self,
+        number: usize,
+        which: impl Fn(ReplicaId, Option<ReplicaId>) -> bool,
+        held: &mut Vec<(u16, ReplicaId)>,
+    ) {
+        let group = &mut self.groups[number];
+        let leader = group.live_leader();
+        for id in 0..group.members.len() {
+            if !which(id as u8, leader) {
+                continue;
+            }
+            held.push((number as u16, id as u8));
+            group.holds[id] += 1;
+            let member = std::mem::replace(&mut group.members[id], Member::Gone);
+            group.members[id] = match member {
+                Member::Up(node) => Member::Down(Box::new(node.into_durable())),
+                other => other,
+            };
+        }
+        if group.live_leader().is_none() {
+            group.leases.step_down();
+            group.decider.step_down();
+        }
+        group.move_publisher();
+    }
+
+    /// Releases a hold on a replica; without any left it starts from its disk.
+    pub(crate) fn release(&mut self, (number, id): (u16, ReplicaId), shared: &mut Shared) {
+        let number = usize::from(number);
+        let group = &mut self.groups[number];
+        let replicas = group.members.len() as u8;
+        group.holds[usize::from(id)] -= 1;
+        if group.holds[usize::from(id)] > 0 {
+            return;
+        }
+        let member = std::mem::replace(&mut group.members[usize::from(id)], Member::Gone);
+        group.members[usize::from(id)] = match member {
+            Member::Down(durable) => {
+                let config = config(number, id, replicas, shared);
+                Node::restart(config, *durable, shared.ticks())
+                    .map_or(Member::Gone, |node| Member::Up(Box::new(node)))
+            }
+            other => other,
+        };
+        group.ticking[usize::from(id)] = Micros::MAX;
+        self.schedule(number, id, shared);
+        self.groups[number].move_publisher();
+    }
+
+    /// Makes followers' messages late.
+    pub(crate) fn set_lag(&mut self, number: usize, lag: Micros, until: Micros) {
+        (self.groups[number].lag, self.groups[number].lag_until) = (lag, until);
+    }
+}
+
+impl Group {
+    /// The live replica that leads in the highest term.
+    pub(crate) fn live_leader(&self) -> Option<ReplicaId> {
+        let live = self.members.iter().enumerate().filter_map(|(id, member)| match member {
+            Member::Up(node) if node.is_leader() => Some((node.term(), id as u8)),
+            _ => None,
+        });
+        live.max().map(|(_, id)| id)
+    }
+
+    /// Last index of the log that was applied.
+    pub(crate) fn applied(&self) -> Index {
+        self.applied
+    }
+
+    /// Whether a leader with a quorum is there.
+    pub(crate) fn has_quorum(&mut self, ticks: u64) -> bool {
+        self.members.iter_mut().any(|member| match member {
+            Member::Up(node) => node.is_leader() && node.lease_read(ticks).is_ok(),
+            _ => false,
+        })
+    }
+
+    /// Largest number of entries that a live follower lacks.
+    pub(crate) fn follower_lag(&self) -> u64 {
+        let commits = self.members.iter().filter_map(|member| match member {
+            Member::Up(node) => Some(node.commit_index()),
+            _ => None,
+        });
+        let (low, high) =
+            commits.fold((u64::MAX, 0), |(low, high), at| (low.min(at), high.max(at)));
+        high.saturating_sub(low.min(high))
+    }
+
+    pub(crate) fn term(&self) -> RaftTerm {
+        let terms = self.members.iter().filter_map(|member| match member {
+            Member::Up(node) => Some(node.term()),
+            _ => None,
+        });
+        terms.max().unwrap_or(0)
+    }
+
+    /// Applies what this replica knows to be committed and nobody applied before.
+    fn apply(
+        &mut self,
+        number: usize,
+        replica: ReplicaId,
+        shared: &mut Shared,
+        effects: &mut Effects,
+    ) {
+        let Member::Up(node) = &mut self.members[usize::from(replica)] else { return };
+        let commit = node.commit_index();
+        if commit > self.applied {
+            let now = shared.time();
+            let mut out = CatalogOut::default();
+            let first = self.applied + 1;
+            for (offset, entry) in node.entries(first, commit).enumerate() {
+                let index = first + offset as u64;
+                out.clear();
+                let Some(asked) = entry.command() else {
+                    let barrier = Entry { proposed: now, command: Command::Barrier };
+                    self.catalog.apply(&barrier, Term(entry.term), now, &mut out);
+                    continue;
+                };
+                let before = self.catalog.audit().written();
+                let verdict = self.catalog.apply(asked, Term(entry.term), now, &mut out);
+                shared.assert(self.catalog.audit().written() > before, "I14", || {
+                    format!("no audit line for {asked:?}")
+                });
+                count_verdict(shared, verdict);
+                let mut health = Out::new();
+                for transition in out.transitions.drain(..) {
+                    self.leases.observe(&self.catalog, &transition, &mut Out::new());
+                    self.decider.observe(&self.catalog, &transition, &mut health);
+                    if let Some(row) = self.catalog.row_of(transition.instance) {
+                        self.leases.cover(row);
+                    }
+                    effects.transitions.push((transition, asked.proposed.0));
+                }
+                if let Some(instance) = of_health(&asked.command) {
+                    self.decider.ended(now, instance, Some(verdict), &self.catalog, &mut health);
+                }
+                if !health.sends.is_empty() || !health.timers.is_empty() {
+                    effects.health.push((number, health));
+                }
+                for update in out.updates.drain(..) {
+                    self.unpublished.push_back((index, update));
+                }
+            }
+            self.applied = commit;
+        }
+        if node.commit_index() > 2_048 && node.commit_index() % 1_024 < 8 {
+            let _ = node.compact(node.commit_index(), (), 512, &mut Output::new());
+        }
+    }
+
+    /// Hands over what the publisher's replica has applied.
+    fn publish(&mut self, _shared: &mut Shared, effects: &mut Effects) {
+        let Member::Up(node) = &self.members[usize::from(self.publisher)] else { return };
+        let commit = node.commit_index();
+        while let Some((index, _)) = self.unpublished.front() {
+            if *index > commit {
+                break;
+            }
+            if let Some((_, update)) = self.unpublished.pop_front() {
+                effects.updates.push(update);
+            }
+        }
+    }
+
+    fn confirm(&mut self, shared: &Shared) {
+        if self.has_quorum(shared.ticks()) {
+            self.confirmed = shared.now();
+        }
+    }
+
+    /// The publisher runs beside a live follower, or the leader if there is none.
+    fn move_publisher(&mut self) {
+        let leader = self.live_leader();
+        let up = |id: &u8| matches!(self.members[usize::from(*id)], Member::Up(_));
+        if up(&self.publisher) && Some(self.publisher) != leader {
+            return;
+        }
+        let ids: Vec<u8> = (0..self.members.len() as u8).filter(up).collect();
+        let follower = ids.iter().find(|id| Some(**id) != leader);
+        if let Some(&id) = follower.or(ids.first()) {
+            self.publisher = id;
+        }
+    }
+
+    /// Whether a command stands at its place of the log; `None` if another entry does.
+    fn outcome_of(&self, ask: &Ask) -> Option<()> {
+        let (index, term) = ask.proposal?;
+        let node = self.members.iter().find_map(|member| match member {
+            Member::Up(node) if node.commit_index() >= index => Some(node),
+            _ => None,
+        })?;
+        let proposal = oncall_consensus::Proposal { index, term };
+        (node.outcome(proposal) != oncall_consensus::Outcome::Superseded).then_some(())
+    }
+}
+
+/// The instance of a proposal of the decider.
+fn of_health(command: &Command) -> Option<oncall_discovery::types::InstanceId> {
+    match command {
+        Command::Move { instance, source: oncall_discovery::types::Source::Health, .. } => {
+            Some(*instance)
+        }
+        _ => None,
+    }
+}
+
+fn config(number: usize, id: ReplicaId, replicas: u8, shared: &Shared) -> Config {
+    let mut config = Config::new(id, replicas, shared.noise.word(Draw::Election, number as u64, 0));
+    // A quiet group is cheaper with fewer heartbeats; elections take as long.
+    config.heartbeat_interval = 500;
+    config.eager_commit = true;
+    config
+}
+
+fn count_verdict(shared: &mut Shared, verdict: Verdict) {
+    let totals = &mut shared.totals;
+    match verdict {
+        Verdict::Accepted => totals.accepted += 1,
+        Verdict::AlreadySo => totals.already_so += 1,
+        Verdict::OldGeneration | Verdict::BelowFloor => {
+            totals.old_generation_refused += 1;
+            shared.goals.old_generation_refused += 1;
+        }
+        Verdict::StaleTerm => {
+            totals.old_term_expiries_refused += 1;
+            shared.goals.old_term_expiry_refused += 1;
+        }
+        _ => totals.refused_by_catalog += 1,
+    }
+}

@@ -1,0 +1,682 @@
+//! The data plane at full scale: one number for a view, the real decisions, traffic in expectation.
+//!
+//! Coalescing, chains, answers, gaps, repairs, budgets, streams and back-off are the components' own
+//! functions; what is left out are the endpoint lists and the requests, which the ledger accounts for.
+
+use super::fleet::{cell_name, cell_number};
+use super::shared::{Delivery, Event, HOP_PROXY, HOP_RELAY, REGION_US, Shared, Slab, Trace};
+use super::streams::{Proxy, Relay};
+use crate::ledger::{Calls, Clock, Ledger, REMOTE, Setup, Slot, Stopped};
+use crate::noise::{Draw, pair};
+use crate::queue::{MS, Micros, micros};
+use crate::topology::{REGIONS, Topology};
+use oncall_discovery::dials::Dials;
+use oncall_discovery::distrib::{
+    Coalescer, Cursor, DeltaLog, Retention, SnapshotHead, Step, Windows,
+};
+use oncall_discovery::mutants::Mutants;
+use oncall_discovery::proxy::{By, CellSub, LinkState, ProxyDials, SubEvent};
+use oncall_discovery::types::{CellUpdate, Change, Incarnation, Revision, Span, Time};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Subscribers from which deliveries travel as a wave, tick by tick.
+const WAVE_MIN: usize = 256;
+/// Tick of a wave.
+const TICK: Micros = 10 * MS;
+/// Bytes of an endpoint and around a message, as the tier counts them.
+pub(crate) const ENDPOINT_BYTES: u64 = 256;
+pub(crate) const HEADER_BYTES: u64 = 64;
+
+/// A published epoch as relays know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Published {
+    pub(crate) seq: u32,
+    pub(crate) step: Step,
+    pub(crate) count: u32,
+    at: Micros,
+    /// Changes of the cell up to here.
+    pub(crate) total: u32,
+}
+
+/// What the delta log keeps of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    pub(crate) at: Micros,
+    pub(crate) total: u32,
+    pub(crate) changes: u32,
+}
+
+/// One cell of the distribution tier.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CellState {
+    coalescer: Coalescer,
+    pub(crate) log: DeltaLog<Mark>,
+    published: VecDeque<Published>,
+    added: Vec<u32>,
+    removed: Vec<(u32, Option<Clock>)>,
+    total: u32,
+}
+
+impl CellState {
+    /// The published head.
+    pub(crate) fn head(&self) -> Cursor {
+        self.log.head()
+    }
+
+    pub(crate) fn newest(&self) -> Option<&Published> {
+        self.published.back()
+    }
+
+    fn find(&self, seq: u32) -> Option<&Published> {
+        let first = self.published.front()?.seq;
+        self.published.get(seq.checked_sub(first)? as usize)
+    }
+}
+
+/// Deliveries of one publication to many subscribers, by tick.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Wave {
+    deliveries: Vec<Delivery>,
+    /// First delivery of each tick, and the end.
+    first: Vec<u32>,
+}
+
+/// The data plane.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Full {
+    pub(crate) ledger: Ledger,
+    pub(crate) cells: Vec<CellState>,
+    pub(crate) subs: Vec<CellSub>,
+    pub(crate) sub_cell: Vec<u32>,
+    /// Subscriptions of each proxy: first places, and the list.
+    pub(crate) proxy_first: Vec<u32>,
+    pub(crate) proxy_subs: Vec<u32>,
+    pub(crate) lambda: Vec<u32>,
+    /// Subscriptions that wait for a snapshot; they get nothing else.
+    pub(crate) queued: Vec<bool>,
+    pub(crate) proxies: Vec<Proxy>,
+    pub(crate) relays: Vec<Relay>,
+    pub(crate) per_region: u16,
+    /// Until when each region is cut off from the others.
+    pub(crate) parted: [Micros; REGIONS],
+    /// Time that one delivery takes at a relay, microseconds.
+    service_us: f64,
+    waves: Slab<Wave>,
+    clocks: Vec<Option<Clock>>,
+    pub(crate) rules: ProxyDials,
+    pub(crate) stopped: Vec<Stopped>,
+    #[serde(skip)]
+    hops: Vec<Micros>,
+    #[serde(skip)]
+    due: Vec<(u32, Delivery)>,
+}
+
+/// Deliveries that a relay makes in a second.
+pub const RELAY_DELIVERIES_PER_S: f64 = 3_000.0;
+
+/// How proxies call, from the dials.
+///
+/// The retry budget is a proxy's own, over all its cells and with a reserve: it binds when so large a share of
+/// *everything* that a proxy sends fails. The accounts go cell by cell and leave it out, unless it is zero.
+pub fn calls(dials: &Dials) -> Calls {
+    Calls {
+        retries: dials.retries_max as u8,
+        retry_budget: if dials.retry_budget_pct > 0.0 { f64::MAX } else { 0.0 },
+        eject_after: dials.ejection_errors as u8,
+        eject_base_us: micros(dials.ejection_base_s),
+        eject_share: dials.ejected_share_max_pct / 100.0,
+    }
+}
+
+pub(crate) fn may_eject(ejected: u32, candidates: u32, share: f64) -> bool {
+    let percent = (share * 100.0).round() as u8;
+    oncall_discovery::proxy::may_eject(ejected, candidates, percent, Mutants::default())
+}
+
+impl Full {
+    /// All streams stand, every view is at its head. `heads`: cursor, size and checksum of each cell.
+    pub(crate) fn new(
+        topology: &Topology,
+        heads: &[(Cursor, u32, u64)],
+        long: (f64, f64),
+        shared: &mut Shared,
+    ) -> Self {
+        let lists = topology.subscriptions(shared.noise);
+        let sub_cell: Vec<u32> = lists
+            .iter()
+            .enumerate()
+            .flat_map(|(cell, list)| std::iter::repeat_n(cell as u32, list.len()))
+            .collect();
+        let rows: Vec<_> = lists.iter().flatten().copied().collect();
+        let lambda = rows.iter().map(|sub| sub.lambda).collect();
+        let (proxy_first, proxy_subs) = by_proxy(topology.nodes.len(), &rows);
+        let mut ledger = Ledger::new(Setup {
+            subs: lists,
+            instances: topology.instances.len(),
+            calls: calls(&shared.dials),
+            long,
+            noise: shared.noise,
+            may_eject: Some(may_eject),
+        });
+        let cells: Vec<CellState> = heads
+            .iter()
+            .map(|&(head, count, checksum)| CellState {
+                coalescer: Coalescer::new(head, count, checksum),
+                log: DeltaLog::new(head),
+                published: VecDeque::new(),
+                added: Vec::new(),
+                removed: Vec::new(),
+                total: 0,
+            })
+            .collect();
+        let per_region =
+            ((shared.dials.relays_per_region * topology.shape.relay_share).round() as u16).max(2);
+        let rules = ProxyDials::from(&shared.dials);
+        let mut full = Self {
+            subs: Vec::new(),
+            sub_cell,
+            proxy_first,
+            proxy_subs,
+            lambda,
+            queued: vec![false; rows.len()],
+            proxies: Proxy::all(topology, per_region),
+            relays: (0..REGIONS * usize::from(per_region))
+                .map(|_| Relay::new(&shared.dials, per_region))
+                .collect(),
+            per_region,
+            parted: [0; REGIONS],
+            service_us: 1e6 / RELAY_DELIVERIES_PER_S,
+            waves: Slab::default(),
+            clocks: Vec::new(),
+            rules,
+            stopped: Vec::new(),
+            hops: Vec::new(),
+            due: Vec::new(),
+            cells,
+            ledger: {
+                ledger.stopped.clear();
+                ledger
+            },
+        };
+        full.fill(topology, heads);
+        full.open_streams(shared);
+        full
+    }
+
+    /// Publishes the first epoch of each cell and lets every subscription stand there.
+    fn fill(&mut self, topology: &Topology, heads: &[(Cursor, u32, u64)]) {
+        let mut members = vec![Vec::new(); heads.len()];
+        for (id, placed) in topology.instances.iter().enumerate() {
+            let zone = topology.nodes[usize::from(placed.node)].zone;
+            self.ledger.open(0, placed.cell as usize, id as u32, zone);
+            members[placed.cell as usize].push(id as u32);
+        }
+        for (cell, &(head, count, _)) in heads.iter().enumerate() {
+            let seq = self.ledger.publish(0, cell, &members[cell], &[]);
+            let range = self.ledger.range(cell);
+            self.ledger.expect(cell, seq, range.len() as u32);
+            let step = Step { incarnation: head.incarnation, from: Revision(0), to: head.rev };
+            self.cells[cell].published.push_back(Published { seq, step, count, at: 0, total: 0 });
+            for sub in range {
+                self.ledger.apply(0, cell, sub, seq);
+                self.subs.push(CellSub::at(head, Time::ZERO));
+            }
+        }
+        self.ledger.events.clear();
+        self.ledger.stopped.clear();
+    }
+
+    /// Traffic facts of an instance: whether every request there fails.
+    pub(crate) fn set_failing(&mut self, shared: &mut Shared, id: u32, cell: u32, failing: bool) {
+        shared.trace(Trace::Failing(id, failing));
+        if (id as usize) < self.ledger.slots.len() {
+            self.ledger.set_failing(shared.now(), cell as usize, id, failing);
+            self.drain_pairs(cell, shared);
+        }
+    }
+
+    /// Accepted: the instance is READY.
+    pub(crate) fn enter_ready(
+        &mut self,
+        shared: &mut Shared,
+        id: u32,
+        cell: u32,
+        zone: u8,
+        failing: bool,
+    ) {
+        shared.trace(Trace::Ready(id));
+        self.ledger.open(shared.now(), cell as usize, id, zone);
+        self.ledger.set_failing(shared.now(), cell as usize, id, failing);
+        self.drain_pairs(cell, shared);
+        if self.clocks.len() <= id as usize {
+            self.clocks.resize(id as usize + 1, None);
+        }
+        self.clocks[id as usize] = None;
+    }
+
+    /// It died while READY; its clock runs.
+    pub(crate) fn begin_crash(&mut self, shared: &mut Shared, cell: u32, clock: Clock) {
+        if self
+            .ledger
+            .slots
+            .get(clock.instance as usize)
+            .is_some_and(|slot| slot.add != Slot::NEVER)
+        {
+            self.ledger.begin_tail(shared.now(), cell as usize, clock);
+        }
+    }
+
+    /// Accepted: it is READY no longer; its clock runs.
+    pub(crate) fn leave_ready(
+        &mut self,
+        shared: &mut Shared,
+        id: u32,
+        cell: u32,
+        (key, start, zone): (u32, Micros, u8),
+    ) {
+        shared.trace(Trace::NotReady(id, start));
+        self.ledger.set_stale(shared.now(), cell as usize, id, true);
+        self.drain_pairs(cell, shared);
+        if self.clocks.len() <= id as usize {
+            self.clocks.resize(id as usize + 1, None);
+        }
+        self.clocks[id as usize] = Some(Clock { key, instance: id, start, zone });
+    }
+
+    /// The publisher's replica has applied an update.
+    pub(crate) fn on_update(&mut self, shared: &mut Shared, update: &CellUpdate) {
+        shared.trace(Trace::Update(*update));
+        let cell = cell_number(update.cell);
+        let windows = Windows {
+            removals: Dials::span_ms(shared.dials.coalesce_removals_ms),
+            additions: Dials::span_ms(shared.dials.coalesce_additions_ms),
+        };
+        let now = shared.now();
+        let state = &mut self.cells[cell as usize];
+        match state.coalescer.note(Time(now), update, windows, Mutants::default()) {
+            Ok(Some(due)) => shared.push(due.0, Event::Flush { cell }),
+            Ok(None) => {}
+            Err(expected) => {
+                shared.violate("I1", || format!("{update:?} does not continue {expected:?}"));
+            }
+        }
+        match update.change {
+            Change::Added(endpoint) => state.added.push(endpoint.instance.0),
+            Change::Removed(endpoint) => {
+                let id = endpoint.instance.0;
+                let clock = self.clocks.get(id as usize).copied().flatten();
+                if let Some(at) = state.added.iter().position(|&added| added == id) {
+                    // Came and went between two publications: nobody ever saw it.
+                    state.added.swap_remove(at);
+                    if let Some(clock) = clock {
+                        self.stopped.push(Stopped {
+                            clock,
+                            published: now,
+                            last_apply: now,
+                            last_request: None,
+                            in_flight: 0.0,
+                        });
+                    }
+                } else {
+                    state.removed.push((id, clock));
+                }
+            }
+            Change::Changed(..) => {}
+        }
+    }
+
+    /// Pending changes of a cell are due.
+    pub(crate) fn on_flush(&mut self, shared: &mut Shared, cell: u32) {
+        let now = shared.now();
+        let index = cell as usize;
+        let retention = Retention {
+            age: Shared::span_s(shared.dials.delta_retention_s),
+            ..Retention::default()
+        };
+        let state = &mut self.cells[index];
+        let Some(flush) = state.coalescer.flush(Time(now)) else { return };
+        let (added, removed) =
+            (std::mem::take(&mut state.added), std::mem::take(&mut state.removed));
+        shared.totals.flushes += 1;
+        let seq = self.ledger.publish(now, index, &added, &removed);
+        let state = &mut self.cells[index];
+        let changes = (added.len() + removed.len()) as u32;
+        state.total += changes;
+        let mark = Mark { at: now, total: state.total, changes };
+        let grew = state.log.push(Time(now), flush.step.to, mark);
+        shared.assert(grew, "I1", || format!("cell {cell}: {:?} is not ahead", flush.step));
+        state.log.trim(Time(now), retention, Mutants::default());
+        state.published.push_back(Published {
+            seq,
+            step: flush.step,
+            count: flush.count,
+            at: now,
+            total: state.total,
+        });
+        let oldest = self.ledger.cells[index].oldest();
+        while state.published.front().is_some_and(|front| front.seq < oldest) {
+            state.published.pop_front();
+        }
+        let members = self.ledger.cells[index].head_members().total().n;
+        shared.assert(members == flush.count, "I4", || {
+            format!("cell {cell}: {members} in the accounts, {} published", flush.count)
+        });
+        self.fan_out(shared, cell, flush.removed > 0);
+        self.take_stopped();
+    }
+
+    pub(crate) fn take_stopped(&mut self) {
+        self.stopped.append(&mut self.ledger.stopped);
+    }
+
+    pub(crate) fn drain_pairs(&mut self, cell: u32, shared: &mut Shared) {
+        for (at, pair) in self.ledger.events.drain(..) {
+            shared.push(at, Event::Pair { cell, pair });
+        }
+    }
+
+    /// Sends the newest epoch of a cell to all its connected subscribers.
+    fn fan_out(&mut self, shared: &mut Shared, cell: u32, urgent: bool) {
+        let now = shared.now();
+        let index = cell as usize;
+        let Some(&published) = self.cells[index].newest() else { return };
+        let range = self.ledger.range(index);
+        let wave = range.len() >= WAVE_MIN;
+        let changes = self.cells[index].log.since(published.step.from);
+        let changes = changes.and_then(|mut marks| marks.next()).map_or(1, |mark| mark.changes);
+        let bytes = HEADER_BYTES + u64::from(changes) * ENDPOINT_BYTES;
+        let service =
+            Span((self.service_us * (1.0 + 0.05 * f64::from(changes - changes.min(1)))) as u64);
+        self.hops.clear();
+        self.hops.resize(self.relays.len(), 0);
+        self.due.clear();
+        let home = (index % REGIONS) as u8;
+        let (mut sent, mut kept) = (0_u64, 0_u32);
+        for sub in range {
+            let row = self.ledger.subs[sub];
+            let proxy = &mut self.proxies[usize::from(row.proxy)];
+            if proxy.link.state() != LinkState::Up || self.queued[sub] {
+                continue;
+            }
+            let number = usize::from(proxy.relay);
+            let relay = &mut self.relays[number];
+            if relay.is_down(now) {
+                continue;
+            }
+            sent += 1;
+            if self.hops[number] == 0 {
+                let hop =
+                    shared.hop(HOP_RELAY, Draw::HopRelay, pair(cell, published.seq), number as u64);
+                let far = if proxy.region == home { 0 } else { REGION_US as Micros };
+                self.hops[number] = now + hop + far;
+            }
+            let index_word = u64::from(published.seq) << 20 | u64::from(row.proxy);
+            let loses = relay.loses(now, shared.noise, u64::from(cell), index_word);
+            let left = relay.lane.enter(Time(self.hops[number]), service, urgent).0;
+            let parted = proxy.region != home
+                && self.parted[usize::from(proxy.region)].max(self.parted[usize::from(home)]) > now;
+            if loses || parted || proxy.is_cut(now) {
+                proxy.gapped = true;
+                shared.totals.lost_deliveries += 1;
+                continue;
+            }
+            let hop = shared.hop(HOP_PROXY, Draw::HopProxy, u64::from(cell), index_word);
+            let mut at = (left + hop).max(row.fifo);
+            if wave {
+                // It is played at the end of its tick, and nothing newer may come before that.
+                at = now + (at - now).div_ceil(TICK) * TICK;
+            }
+            self.ledger.subs[sub].fifo = at;
+            kept += 1;
+            let delivery = Delivery {
+                sub: sub as u32,
+                seq: published.seq,
+                from: published.step.from.0,
+                session: proxy.link.session() as u16,
+                snapshot: false,
+                corrupt: relay.corrupts(now, shared.noise, u64::from(cell), index_word),
+            };
+            if wave {
+                self.due.push((((at - now) / TICK) as u32, delivery));
+            } else {
+                shared.push(at, Event::Deliver(delivery));
+            }
+        }
+        shared.totals.deltas += sent;
+        shared.totals.delta_bytes += sent * bytes;
+        if kept > 0 {
+            self.ledger.expect(index, published.seq, kept);
+        }
+        if wave && kept > 0 {
+            self.start_wave(shared);
+        }
+    }
+
+    /// Sorts due deliveries by tick and schedules the first.
+    fn start_wave(&mut self, shared: &mut Shared) {
+        let last = self.due.iter().map(|(tick, _)| *tick).max().unwrap_or(0) as usize;
+        let mut first = vec![0_u32; last + 2];
+        for (tick, _) in &self.due {
+            first[*tick as usize + 1] += 1;
+        }
+        for tick in 0..=last {
+            first[tick + 1] += first[tick];
+        }
+        let mut place = first.clone();
+        let blank =
+            Delivery { sub: 0, seq: 0, from: 0, session: 0, snapshot: false, corrupt: false };
+        let mut deliveries = vec![blank; self.due.len()];
+        for &(tick, delivery) in &self.due {
+            let at = &mut place[tick as usize];
+            deliveries[*at as usize] = delivery;
+            *at += 1;
+        }
+        let slot = self.waves.put(Wave { deliveries, first });
+        shared.push(shared.now() + TICK, Event::Wave { slot, tick: 1 });
+    }
+
+    /// One tick of a wave.
+    pub(crate) fn on_wave(&mut self, shared: &mut Shared, slot: u32, tick: u32) {
+        let Some(wave) = self.waves.get(slot) else { return };
+        let ticks = wave.first.len() as u32 - 1;
+        let range = wave.first[tick as usize] as usize..wave.first[tick as usize + 1] as usize;
+        for at in range {
+            let Some(delivery) = self.waves.get(slot).map(|wave| wave.deliveries[at]) else {
+                return;
+            };
+            self.deliver(shared, delivery);
+        }
+        if tick + 1 < ticks {
+            shared.push(shared.now() + TICK, Event::Wave { slot, tick: tick + 1 });
+        } else {
+            self.waves.take(slot);
+        }
+    }
+
+    /// A delta or a snapshot arrives.
+    pub(crate) fn deliver(&mut self, shared: &mut Shared, delivery: Delivery) {
+        let now = shared.now();
+        let sub = delivery.sub as usize;
+        let cell = self.sub_cell[sub] as usize;
+        let row = self.ledger.subs[sub];
+        let proxy = &mut self.proxies[usize::from(row.proxy)];
+        let stands =
+            proxy.link.state() == LinkState::Up && proxy.link.session() as u16 == delivery.session;
+        let published = self.cells[cell].find(delivery.seq).copied();
+        let (true, false, Some(published)) = (stands, proxy.is_cut(now), published) else {
+            proxy.gapped |= stands;
+            shared.totals.lost_deliveries += 1;
+            self.ledger.cancel(cell, delivery.seq);
+            return;
+        };
+        proxy.link.heard(Time(now));
+        let end = published.step.end();
+        let before = self.subs[sub].cursor();
+        let event = if delivery.snapshot {
+            let head = SnapshotHead { cursor: end, count: published.count };
+            self.subs[sub].on_snapshot(
+                head,
+                !delivery.corrupt,
+                Time(published.at),
+                Mutants::default(),
+            )
+        } else {
+            let step = Step { from: Revision(delivery.from), ..published.step };
+            self.subs[sub].on_delta(step, !delivery.corrupt, Time(published.at), Mutants::default())
+        };
+        let after = self.subs[sub].cursor();
+        shared.assert(after >= before, "I2", || format!("sub {sub}: {before:?} to {after:?}"));
+        match event {
+            SubEvent::Applied { by, repaired, first } => {
+                shared.assert(after == Some(end), "I3", || {
+                    format!("sub {sub}: {after:?}, not {end:?}")
+                });
+                self.applied(shared, sub, cell, (by, repaired, first), delivery.seq);
+            }
+            other => {
+                self.ledger.cancel(cell, delivery.seq);
+                self.not_applied(shared, delivery.sub, other);
+            }
+        }
+    }
+
+    fn applied(
+        &mut self,
+        shared: &mut Shared,
+        sub: usize,
+        cell: usize,
+        (by, repaired, first): (By, bool, bool),
+        seq: u32,
+    ) {
+        let now = shared.now();
+        shared.totals.applied += 1;
+        let proxy = &mut self.proxies[usize::from(self.ledger.subs[sub].proxy)];
+        proxy.link.proved();
+        match (by, repaired) {
+            (By::Snapshot, _) if !first => {
+                shared.totals.snapshot_fallbacks += 1;
+                shared.goals.gap_repaired_by_snapshot += 1;
+            }
+            (By::Delta, true) => {
+                shared.totals.delta_repairs += 1;
+                shared.goals.gap_repaired_by_delta += 1;
+            }
+            _ => {}
+        }
+        self.ledger.apply(now, cell, sub, seq);
+        if first {
+            self.ledger.set_lambda(now, cell, sub, self.lambda[sub]);
+        }
+        if !self.ledger.events.is_empty() {
+            self.drain_pairs(cell as u32, shared);
+        }
+        if !self.ledger.stopped.is_empty() {
+            self.take_stopped();
+        }
+        if shared.verify
+            && let Err(what) = self.ledger.check(cell)
+        {
+            shared.violate("I16", || format!("cell {cell}: {what}"));
+        }
+    }
+
+    /// Lost, late, bad: what a subscription does when a message could not be applied.
+    pub(crate) fn not_applied(&mut self, shared: &mut Shared, sub: u32, event: SubEvent) {
+        match event {
+            SubEvent::Repair(why) => {
+                shared.totals.gaps += 1;
+                if why == oncall_discovery::proxy::RepairFor::HeadAhead {
+                    shared.totals.heads_ahead += 1;
+                }
+                self.ask_repair(shared, sub, Span::ZERO);
+            }
+            SubEvent::Rejected { tries, .. } => {
+                shared.totals.checksum_rejects += 1;
+                shared.goals.snapshot_checksum_rejected += 1;
+                self.rejected(shared, sub, tries);
+            }
+            SubEvent::Nothing
+            | SubEvent::Applied { .. }
+            | SubEvent::Confirmed
+            | SubEvent::Refused(_) => {}
+        }
+    }
+
+    /// A pair event of the ledger.
+    pub(crate) fn on_pair(
+        &mut self,
+        shared: &mut Shared,
+        cell: u32,
+        pair: crate::ledger::PairEvent,
+    ) {
+        if self.ledger.pair_event(shared.now(), cell as usize, pair) {
+            shared.totals.ejections += 1;
+        }
+        self.drain_pairs(cell, shared);
+        self.take_stopped();
+    }
+
+    /// Traffic counts of all cells since they were last taken.
+    pub(crate) fn take_counts(&mut self, now: Micros) -> crate::ledger::Counts {
+        let mut sum = crate::ledger::Counts::default();
+        for cell in 0..self.cells.len() {
+            let counts = self.ledger.take(now, cell);
+            sum.add(&counts, 1.0);
+        }
+        sum
+    }
+
+    /// Subscriptions of connected proxies that stand behind the published head.
+    pub fn behind(&self) -> usize {
+        let behind = |sub: &usize| {
+            let cell = self.sub_cell[*sub] as usize;
+            let up = self.proxies[usize::from(self.ledger.subs[*sub].proxy)].link.state()
+                == LinkState::Up;
+            up && self.subs[*sub].cursor() != Some(self.cells[cell].head())
+        };
+        (0..self.subs.len()).filter(behind).count()
+    }
+
+    /// Whether a subscription is one of another region.
+    pub fn is_remote(&self, sub: usize) -> bool {
+        self.ledger.subs[sub].caller == REMOTE
+    }
+
+    pub(crate) fn cell_of(sub_cell: u32) -> oncall_discovery::types::Cell {
+        cell_name(sub_cell)
+    }
+
+    /// Largest number of live epochs of a cell.
+    pub fn live_epochs_max(&self) -> usize {
+        self.ledger.cells.iter().map(crate::ledger::CellLedger::live).max().unwrap_or(0)
+    }
+
+    /// The endpoints of a cell's head, by the accounts: what the published set is held against (I4).
+    pub(crate) fn head_set(&self, cell: u32, instances: impl Iterator<Item = u32>) -> Vec<u32> {
+        let seq = self.ledger.cells[cell as usize].head();
+        instances.filter(|&id| self.ledger.holds(cell as usize, id, seq)).collect()
+    }
+}
+
+/// Subscriptions by proxy.
+fn by_proxy(proxies: usize, rows: &[crate::ledger::Sub]) -> (Vec<u32>, Vec<u32>) {
+    let mut first = vec![0_u32; proxies + 1];
+    for row in rows {
+        first[usize::from(row.proxy) + 1] += 1;
+    }
+    for proxy in 0..proxies {
+        first[proxy + 1] += first[proxy];
+    }
+    let mut place = first.clone();
+    let mut list = vec![0; rows.len()];
+    for (sub, row) in rows.iter().enumerate() {
+        let at = &mut place[usize::from(row.proxy)];
+        list[*at as usize] = sub as u32;
+        *at += 1;
+    }
+    (first, list)
+}
+
+/// The life of history in which worlds begin.
+pub(crate) const FIRST: Incarnation = Incarnation(1);

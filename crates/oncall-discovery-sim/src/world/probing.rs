@@ -1,0 +1,456 @@
+//! Active probes, exact, at full scale: a bucket of instances every ten milliseconds.
+//!
+//! What a result means is the decider's business. A success that would change nothing there is counted and
+//! not played, so the loop over a bucket is a look at two bytes and one random word each.
+
+use super::World;
+use super::fleet::Truth;
+use super::shared::{Answer, Event};
+use crate::noise::{Draw, Noise, pair};
+use crate::queue::{MS, Micros, micros};
+use crate::topology::REGIONS;
+use oncall_discovery::health::{HealthMessage, HealthRules, Opinion};
+use oncall_discovery::types::{Generation, InstanceId, Out, ProberId, State, Time};
+use serde::{Deserialize, Serialize};
+
+/// Width of a bucket.
+const BUCKET: Micros = 10 * MS;
+/// Probers of a region.
+pub(crate) const PROBERS: u8 = 3;
+/// Loss of a probe on a healthy path.
+const LOSS: f64 = 0.000_5;
+/// Loss within a burst of a node's channel, its mean length (s), and the time between two (s).
+const BURST: (f64, f64, f64) = (0.9, 3.0, 7_200.0);
+/// Round trip of a probe that is answered.
+const ROUND_TRIP: Micros = 2 * MS;
+
+/// A byte for the probe loop: nothing to see.
+const FINE: u8 = 0;
+/// Look closer.
+const CLOSER: u8 = 1;
+/// Not probed.
+const UNPROBED: u8 = 2;
+
+/// Probe bookkeeping that is not the decider's.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Probing {
+    buckets: Vec<Vec<u32>>,
+    look: Vec<u8>,
+    /// Group times probers plus the prober at home.
+    home: Vec<u8>,
+    /// Successes in a row that the decider was told of; it needs no more than the recovery threshold.
+    told: Vec<u8>,
+    /// Successes by home that were not played, since the last time they were counted.
+    quiet: Vec<u32>,
+    bad_prober_until: Vec<Micros>,
+    /// Loss of a zone's link to the probers, and until when.
+    links: Vec<(f64, Micros)>,
+    node_burst: Vec<Micros>,
+    stopped: [Micros; REGIONS],
+    burst_number: u64,
+}
+
+impl Probing {
+    pub(crate) fn new(groups: usize, nodes: usize, interval_s: f64) -> Self {
+        Self {
+            buckets: vec![Vec::new(); buckets(interval_s)],
+            look: Vec::new(),
+            home: Vec::new(),
+            told: Vec::new(),
+            quiet: vec![0; groups * usize::from(PROBERS)],
+            bad_prober_until: vec![0; REGIONS * usize::from(PROBERS)],
+            links: vec![(0.0, 0); REGIONS * 4],
+            node_burst: vec![0; nodes],
+            stopped: [0; REGIONS],
+            burst_number: 0,
+        }
+    }
+
+    /// Gives an instance its phase and its prober.
+    pub(crate) fn add(&mut self, id: u32, group: u16, noise: Noise) {
+        let count = self.buckets.len() as u64;
+        let phase = noise.below(Draw::ProbePhase, u64::from(id), 0, count);
+        self.buckets[phase as usize].push(id);
+        let at = id as usize + 1;
+        self.look.resize(at.max(self.look.len()), UNPROBED);
+        self.told.resize(at.max(self.told.len()), 0);
+        self.home.resize(at.max(self.home.len()), 0);
+        self.home[id as usize] = (group as u8) * PROBERS + (id % u32::from(PROBERS)) as u8;
+    }
+
+    pub(crate) fn stop(&mut self, region: usize, until: Micros) {
+        self.stopped[region] = self.stopped[region].max(until);
+    }
+
+    pub(crate) fn spoil_prober(&mut self, region: usize, until: Micros) {
+        self.bad_prober_until[region * usize::from(PROBERS)] = until;
+    }
+
+    pub(crate) fn spoil_link(&mut self, region: usize, zone: usize, loss: f64, until: Micros) {
+        self.links[region * 4 + zone] = (loss, until);
+    }
+
+    /// The decider may have forgotten what it knew of an instance.
+    pub(crate) fn forget(&mut self, id: u32) {
+        if let Some(told) = self.told.get_mut(id as usize) {
+            *told = 0;
+        }
+    }
+}
+
+fn buckets(interval_s: f64) -> usize {
+    ((micros(interval_s) / BUCKET) as usize).max(1)
+}
+
+impl World {
+    /// Another interval: all instances get their phases anew.
+    pub(crate) fn set_probe_interval(&mut self) {
+        let count = buckets(self.shared.dials.probe_interval_s);
+        if count == self.probing.buckets.len() {
+            return;
+        }
+        self.probing.buckets = vec![Vec::new(); count];
+        for id in 0..self.fleet.instances.len() as u32 {
+            let group = self.group_of(self.fleet.instances[id as usize].cell);
+            self.probing.add(id, group, self.shared.noise);
+        }
+    }
+
+    pub(crate) fn health_rules(&self) -> HealthRules {
+        HealthRules::new(&self.shared.dials, PROBERS)
+    }
+
+    /// Tells the deciders what the first probes of a healthy fleet would.
+    pub(crate) fn prime_probes(&mut self) {
+        let enough = self.shared.dials.recovery_threshold as u8;
+        let mut out = Out::new();
+        for id in 0..self.fleet.instances.len() as u32 {
+            let group = usize::from(self.group_of(self.fleet.instances[id as usize].cell));
+            let group = &mut self.control.groups[group];
+            let Some(row) = group.catalog.row_of(InstanceId(id)) else { continue };
+            let first = (id % u32::from(PROBERS)) as u8;
+            for prober in 0..self.shared.dials.confirming_probers as u8 {
+                let prober = ProberId((first + prober) % PROBERS);
+                for _ in 0..enough {
+                    let now = Time::ZERO;
+                    group.decider.on_probe_of_row(now, row, prober, true, &group.catalog, &mut out);
+                }
+            }
+            self.probing.told[id as usize] = enough * self.shared.dials.confirming_probers as u8;
+        }
+    }
+
+    /// What the probe loop has to know about an instance.
+    pub(crate) fn look_again(&mut self, id: u32) {
+        let Some(instance) = self.fleet.instances.get(id as usize) else { return };
+        let node = usize::from(instance.node);
+        let region = usize::from(self.topology.nodes[node].region);
+        let now = self.shared.now();
+        let (_, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
+        // Every prober that looks at it has to have seen enough.
+        let enough =
+            (self.shared.dials.recovery_threshold * self.shared.dials.confirming_probers) as u8;
+        let look = match instance.state {
+            State::Ready
+                if instance.truth.answers()
+                    && !instance.dependency_bad
+                    && self.probing.node_burst[node] <= now
+                    && link_until <= now
+                    && self.probing.told[id as usize] >= enough =>
+            {
+                FINE
+            }
+            State::Starting | State::Ready | State::Unhealthy => CLOSER,
+            _ => UNPROBED,
+        };
+        self.probing.look[id as usize] = look;
+    }
+
+    /// Everything anew, after something that concerns many.
+    pub(crate) fn look_at_all(&mut self) {
+        for id in 0..self.fleet.instances.len() as u32 {
+            self.look_again(id);
+        }
+    }
+
+    /// One bucket of probes.
+    pub(crate) fn on_probes(&mut self) {
+        let now = self.shared.now();
+        let count = self.probing.buckets.len() as u64;
+        let slot = (now / BUCKET % count) as usize;
+        let round = now / BUCKET / count;
+        let noise = self.shared.noise;
+        let bucket = std::mem::take(&mut self.probing.buckets[slot]);
+        let any_bad = self.probing.bad_prober_until.iter().any(|&until| until > now)
+            || self.probing.stopped.iter().any(|&until| until > now);
+        let agreeing = self.shared.dials.confirming_probers as u8;
+        let lost = (LOSS * 4_294_967_296.0) as u64;
+        let mut probes = 0;
+        for &id in &bucket {
+            let look = self.probing.look[id as usize];
+            if look == UNPROBED {
+                continue;
+            }
+            for turn in 0..agreeing {
+                probes += 1;
+                let word =
+                    noise.word(Draw::ProbeLoss, u64::from(id) | u64::from(turn) << 40, round);
+                if look == FINE && !any_bad && word >> 32 >= lost {
+                    self.probing.quiet[usize::from(self.probing.home[id as usize])] += 1;
+                } else {
+                    self.probe(id, turn, word);
+                }
+            }
+        }
+        self.shared.totals.probes += probes;
+        self.probing.buckets[slot] = bucket;
+        self.shared.push(now + BUCKET, Event::Probes);
+        if now % (100 * MS) == 0 {
+            self.count_quiet();
+        }
+    }
+
+    /// Counts the successes that were not played for the probers' checks of themselves.
+    fn count_quiet(&mut self) {
+        let now = self.shared.time();
+        for home in 0..self.probing.quiet.len() {
+            let count = std::mem::take(&mut self.probing.quiet[home]);
+            if count > 0 {
+                let (group, prober) = (home / usize::from(PROBERS), home % usize::from(PROBERS));
+                let decider = &mut self.control.groups[group].decider;
+                decider.settled_probes(now, ProberId(prober as u8), count);
+            }
+        }
+    }
+
+    /// One probe in full, by the instance's first, second or third prober.
+    fn probe(&mut self, id: u32, turn: u8, word: u64) {
+        let now = self.shared.now();
+        let instance = self.fleet.instances[id as usize];
+        let region = usize::from(self.topology.nodes[usize::from(instance.node)].region);
+        if self.probing.stopped[region] > now {
+            return;
+        }
+        let group = usize::from(self.group_of(instance.cell));
+        let first = (id % u32::from(PROBERS)) as u8 + turn;
+        let decider = &self.control.groups[group].decider;
+        // A prober in quarantine is stood in for; it goes on probing, so that it can be believed again.
+        let stands = |p: &u8| !decider.quarantined(Time(now), ProberId(*p));
+        let prober = (0..PROBERS).map(|hop| (first + hop) % PROBERS).find(stands);
+        let prober = prober.unwrap_or(first % PROBERS);
+        // Whoever stood in and found it down looks until it is up again, or that opinion would stay.
+        let row = self.control.groups[group].catalog.row_of(InstanceId(id));
+        let down =
+            |p: u8| row.is_some_and(|row| decider.opinion(row, ProberId(p)) == Opinion::Down);
+        let others: [bool; PROBERS as usize] =
+            std::array::from_fn(|p| turn == 0 && p as u8 != prober && down(p as u8));
+        self.send_probe(id, prober, word);
+        for (other, looks) in others.into_iter().enumerate() {
+            if looks {
+                let noise = self.shared.noise;
+                let entity = u64::from(id) | (other as u64 + 1) << 48;
+                let word = noise.word(Draw::ProbeLoss, entity, now);
+                self.shared.totals.probes += 1;
+                self.send_probe(id, other as u8, word);
+            }
+        }
+    }
+
+    fn send_probe(&mut self, id: u32, prober: u8, word: u64) {
+        let now = self.shared.now();
+        let instance = self.fleet.instances[id as usize];
+        let node = usize::from(instance.node);
+        let region = usize::from(self.topology.nodes[node].region);
+        let at = region * usize::from(PROBERS) + usize::from(prober);
+        let (link_loss, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
+        let mut loss = if self.probing.node_burst[node] > now { BURST.0 } else { LOSS };
+        if link_until > now {
+            loss = loss.max(link_loss);
+        }
+        let lost =
+            (word >> 32) as f64 / 4_294_967_296.0 < loss || self.probing.bad_prober_until[at] > now;
+        let depends = self.shared.dials.dependency_mode >= 1.0 && instance.dependency_bad;
+        let ok = !lost && instance.truth.answers() && !depends;
+        // A refusal, or a bad answer, comes at once; silence lasts until the timeout.
+        let silent = lost || instance.truth == Truth::Frozen || self.fleet.node_away[node] > 0;
+        let wait =
+            if silent && !ok { micros(self.shared.dials.probe_timeout_s) } else { ROUND_TRIP };
+        let spread =
+            self.shared.dials.probe_interval_s * self.shared.dials.probe_jitter_pct / 100.0;
+        let jitter = (u64::from(word as u32) * micros(spread)) >> 32;
+        let answer = if ok { Answer::Ok } else { Answer::Failed };
+        let event = Event::Probe { instance: id, life: instance.life, prober, answer };
+        self.shared.push(now + jitter + wait, event);
+    }
+
+    /// A probe's end is known.
+    pub(crate) fn on_probe(&mut self, id: u32, life: u32, prober: u8, answer: Answer) {
+        let now = self.shared.time();
+        let instance = self.fleet.instances[id as usize];
+        let region = usize::from(self.topology.nodes[usize::from(instance.node)].region);
+        // Its answer was that of an earlier process.
+        if instance.life != life && instance.truth.answers() {
+            return;
+        }
+        let number = usize::from(self.group_of(instance.cell));
+        if self.probing.stopped[region] > now.0
+            || self.control.groups[number].live_leader().is_none()
+        {
+            return;
+        }
+        let ok = answer == Answer::Ok;
+        self.shared.totals.probe_failures += u64::from(!ok);
+        let told = &mut self.probing.told[id as usize];
+        *told = if ok { told.saturating_add(1) } else { 0 };
+        let group = &mut self.control.groups[number];
+        let quarantined = group.decider.quarantined(now, ProberId(prober));
+        let mut out = Out::new();
+        if let Some(row) = group.catalog.row_of(InstanceId(id)) {
+            let prober = ProberId(prober);
+            group.decider.on_probe_of_row(now, row, prober, ok, &group.catalog, &mut out);
+        }
+        if !quarantined && group.decider.quarantined(now, ProberId(prober)) {
+            self.forget_group(number);
+        }
+        self.shared.totals.probes_quarantined += u64::from(quarantined);
+        self.health_out(number, out);
+        self.look_again(id);
+    }
+
+    /// A decider forgot what probers had told it: everything in its group has to be told again.
+    pub(crate) fn forget_group(&mut self, number: usize) {
+        for id in 0..self.fleet.instances.len() as u32 {
+            if usize::from(self.group_of(self.fleet.instances[id as usize].cell)) == number {
+                self.probing.forget(id);
+                self.look_again(id);
+            }
+        }
+    }
+
+    /// What the node's agent says of an instance.
+    pub(crate) fn report(&mut self, id: u32) {
+        let instance = self.fleet.instances[id as usize];
+        let started = instance.truth.answers();
+        let depends = self.shared.dials.dependency_mode >= 1.0 && instance.dependency_bad;
+        let ready = instance.truth == Truth::Serving && !depends;
+        let number = usize::from(self.group_of(instance.cell));
+        let group = &mut self.control.groups[number];
+        if self.fleet.node_away[usize::from(instance.node)] > 0 {
+            return;
+        }
+        if group.live_leader().is_none() {
+            // Nobody listens: the agent repeats it.
+            let wait = micros(1.0 + (id % 16) as f64 / 16.0);
+            let life = instance.life;
+            let what = super::shared::Life::Report;
+            self.shared.push(self.shared.now() + wait, Event::Life { instance: id, life, what });
+            return;
+        }
+        let mut out = Out::new();
+        group.decider.on_report(
+            self.shared.time(),
+            (InstanceId(id), instance.generation),
+            (started, ready),
+            &group.catalog,
+            &mut out,
+        );
+        self.health_out(number, out);
+    }
+
+    /// Carries out what a decider wants.
+    pub(crate) fn health_out(
+        &mut self,
+        number: usize,
+        out: Out<HealthMessage, oncall_discovery::health::HealthTimer>,
+    ) {
+        use oncall_discovery::types::Metric;
+        let held = out.total(Metric::GuardHeld);
+        self.shared.totals.guard_held += held;
+        self.shared.goals.guard_held_a_removal += held;
+        for timer in out.timers {
+            self.shared.push(timer.at.0, Event::Review { group: number as u16 });
+        }
+        for message in out.sends {
+            match message.body {
+                HealthMessage::Propose(command) => {
+                    self.note_detection(&command);
+                    self.control.ask(number as u16, command, false, &mut self.shared);
+                }
+                HealthMessage::ProbeNow(instance, generation) => {
+                    self.probe_now(instance, generation);
+                }
+                HealthMessage::ReportNow(instance, _) => {
+                    let id = instance.0;
+                    let life = self.fleet.instances[id as usize].life;
+                    let index = self.shared.next();
+                    let hop = self.shared.hop(
+                        super::shared::HOP_ASK,
+                        Draw::Replica,
+                        u64::from(id) | 1 << 41,
+                        index,
+                    );
+                    let what = super::shared::Life::Report;
+                    let at = self.shared.now() + hop;
+                    self.shared.push(at, Event::Life { instance: id, life, what });
+                }
+            }
+        }
+    }
+
+    /// Notes when a removal was decided: the end of the detection part of the fifteen seconds.
+    fn note_detection(&mut self, command: &oncall_discovery::catalog::Command) {
+        use oncall_discovery::catalog::Command;
+        if let Command::Move { instance, to: State::Unhealthy, .. } = command {
+            let now = self.shared.now();
+            let clock = self.fleet.instances[instance.index()].clock;
+            if let Some(line) = self.shared.clocks.get_mut(clock) {
+                line.detected.get_or_insert(now);
+            }
+        }
+    }
+
+    /// All probers look at an instance at once.
+    fn probe_now(&mut self, instance: InstanceId, generation: Generation) {
+        let id = instance.0;
+        if self.fleet.instances[id as usize].generation != generation {
+            return;
+        }
+        for prober in 0..PROBERS {
+            let number = self.shared.next();
+            let word = self.shared.noise.word(Draw::ProbeLoss, pair(id, 1), number);
+            self.send_probe(id, prober, word);
+        }
+    }
+
+    /// The decider looks again at what it held back.
+    pub(crate) fn on_review(&mut self, number: usize) {
+        let group = &mut self.control.groups[number];
+        let mut out = Out::new();
+        if group.live_leader().is_some() {
+            group.decider.on_timer(self.shared.time(), &group.catalog, &mut out);
+        }
+        self.health_out(number, out);
+    }
+
+    /// Draws the bursts that begin within this second.
+    pub(crate) fn draw_bursts(&mut self) {
+        let now = self.shared.now();
+        let nodes = self.fleet.node_away.len() as u64;
+        let noise = self.shared.noise;
+        let mut left = nodes as f64 / BURST.2;
+        while left > 0.0 {
+            self.probing.burst_number += 1;
+            let number = self.probing.burst_number;
+            if noise.uniform(Draw::Burst, 0, number) < left {
+                let node = noise.below(Draw::Burst, 1, number, nodes) as usize;
+                let length = noise.exponential(Draw::Burst, 2, number) * BURST.1;
+                self.probing.node_burst[node] = now + micros(length);
+                for at in 0..self.fleet.on_node[node].len() {
+                    let id = self.fleet.on_node[node][at];
+                    self.look_again(id);
+                }
+            }
+            left -= 1.0;
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The expectation against requests sampled one by one, on the same random trajectories.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use oncall_core::{EpisodeKey, Generator, Split};
+use oncall_discovery_sim::ledger::Calls;
+use oncall_discovery_sim::noise::Noise;
+use oncall_discovery_sim::oracle::{Oracle, Outcome, Script, Shape, figures};
+
+fn noise(seed: u64, run: u64) -> Noise {
+    Noise::new(EpisodeKey::new(seed, run, Split::Test, Generator::Pcg))
+}
+
+#[derive(Default)]
+struct Moments {
+    n: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Moments {
+    fn add(&mut self, x: f64) {
+        self.n += 1.0;
+        self.sum += x;
+        self.squares += x * x;
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.n
+    }
+
+    /// Variance of the mean.
+    fn error2(&self) -> f64 {
+        (self.squares / self.n - self.mean() * self.mean()).max(0.0) / (self.n - 1.0)
+    }
+}
+
+fn row(outcome: &Outcome) -> Vec<(&'static str, f64)> {
+    let mut row: Vec<_> = figures(&outcome.counts).into();
+    row.push(("last", outcome.last_s.iter().sum()));
+    row.push(("ejections", outcome.ejections));
+    row
+}
+
+/// Mean differences over many trajectories and runs, in standard errors.
+fn z_scores(shape: Shape, calls: Calls, trajectories: u64, runs: u64) -> Vec<(&'static str, f64)> {
+    differences(shape, calls, trajectories, runs)
+        .into_iter()
+        .map(|(name, z, _)| (name, z))
+        .collect()
+}
+
+/// The same, with the difference relative to the sampled mean.
+fn differences(
+    shape: Shape,
+    calls: Calls,
+    trajectories: u64,
+    runs: u64,
+) -> Vec<(&'static str, f64, f64)> {
+    let mut sums: Vec<(&'static str, f64, f64, f64)> = Vec::new();
+    for seed in 0..trajectories {
+        let script = Script::draw(shape, noise(seed, 0));
+        let (mut drawn, mut counted): (Vec<Moments>, Vec<Moments>) = Default::default();
+        let mut names = Vec::new();
+        for run in 1..=runs {
+            let sampled = row(&Oracle::new(&script, calls, noise(seed, run)).run());
+            let expected = row(&script.account(calls, noise(seed, 1_000_000 + run)).0);
+            drawn.resize_with(sampled.len(), Moments::default);
+            counted.resize_with(sampled.len(), Moments::default);
+            names = sampled.iter().map(|(name, _)| *name).collect();
+            for (i, (_, x)) in sampled.iter().enumerate() {
+                drawn[i].add(*x);
+                counted[i].add(expected[i].1);
+            }
+        }
+        sums.resize(names.len(), ("", 0.0, 0.0, 0.0));
+        for (i, name) in names.into_iter().enumerate() {
+            sums[i].0 = name;
+            sums[i].1 += drawn[i].mean() - counted[i].mean();
+            sums[i].2 += drawn[i].error2() + counted[i].error2();
+            sums[i].3 += drawn[i].mean();
+        }
+    }
+    sums.into_iter()
+        .map(|(name, difference, error2, mean)| {
+            let z = if error2 > 0.0 { difference / error2.sqrt() } else { difference * 1e9 };
+            (name, z, difference / mean.max(1e-9))
+        })
+        .collect()
+}
+
+const NEVER_EJECT: Calls = Calls {
+    retries: 1,
+    retry_budget: 10.0,
+    eject_after: 3,
+    eject_base_us: 10_000_000,
+    eject_share: 0.0,
+};
+
+const SHAPE: Shape =
+    Shape { subs: 24, endpoints: 12, publications: 14, gap_s: 2.0, crash: 0.3, offline: 0.05 };
+
+fn agree(name: &str, shape: Shape, calls: Calls, skip: &[&str]) {
+    let scores = z_scores(shape, calls, 30, 40);
+    eprintln!("{name}: {scores:.2?}");
+    for (figure, z) in scores {
+        assert!(skip.contains(&figure) || z.abs() < 4.0, "{name}: {figure} differs, z = {z:.2}");
+    }
+}
+
+#[test]
+fn stale_requests_failures_and_retries() {
+    // A proxy that reconnects to an old set is not in the tail of the ledger (D1).
+    agree("one retry", SHAPE, NEVER_EJECT, &["last"]);
+    agree("all connected", Shape { offline: 0.0, ..SHAPE }, NEVER_EJECT, &[]);
+    agree("two retries", SHAPE, Calls { retries: 2, ..NEVER_EJECT }, &["last"]);
+    agree("no retry", SHAPE, Calls { retries: 0, ..NEVER_EJECT }, &["last"]);
+}
+
+#[test]
+fn cells_so_small_that_nothing_is_left() {
+    let shape = Shape { endpoints: 3, crash: 0.6, offline: 0.0, ..SHAPE };
+    agree("three endpoints", shape, NEVER_EJECT, &[]);
+    agree("three, two retries", shape, Calls { retries: 2, ..NEVER_EJECT }, &[]);
+}
+
+#[test]
+fn ejections() {
+    let calls = Calls { eject_share: 0.5, ..NEVER_EJECT };
+    let shape = Shape { publications: 6, gap_s: 8.0, crash: 0.8, offline: 0.0, ..SHAPE };
+    agree("ejection", shape, calls, &[]);
+    agree("ejection, no retry", shape, Calls { retries: 0, eject_after: 1, ..calls }, &[]);
+}
+
+/// Sharper by ten times the work. One figure stays off: with several failing endpoints in so small a
+/// view, requests that fail twice are 4 % more than expected, since two ejections that share failures
+/// are drawn as if they did not.
+#[test]
+#[ignore = "minutes"]
+fn many_more() {
+    let ejecting = Calls { eject_share: 0.5, ..NEVER_EJECT };
+    let slow = Shape { publications: 6, gap_s: 8.0, crash: 0.8, offline: 0.0, ..SHAPE };
+    eprintln!("{:.4?}", differences(SHAPE, NEVER_EJECT, 400, 40));
+    eprintln!("{:.4?}", differences(Shape { offline: 0.0, ..SHAPE }, NEVER_EJECT, 400, 40));
+    eprintln!("{:.4?}", differences(slow, ejecting, 400, 40));
+}
