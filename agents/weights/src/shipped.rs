@@ -1,5 +1,5 @@
-//! The trained weights that come with the project, one file a scenario; those of the mixtures are
-//! generalists.
+//! The trained weights that come with the project, one file a scenario. Those of the mixtures are
+//! generalists; those of [`GENERALIST`] play any morning.
 
 use crate::file::{Weights, WeightsError};
 use crate::policy::PpoPolicy;
@@ -22,7 +22,11 @@ static FILES: &[(&str, &[u8])] = files![
     "cache-flush-hard",
     "mixed",
     "mixed-hard",
+    "all",
 ];
+
+/// Trained on `agents/ppo/all.json`, in which an episode is any of the shipped mornings.
+pub const GENERALIST: &str = "all";
 
 /// Scenarios that have weights.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -62,7 +66,12 @@ mod tests {
     #[test]
     fn every_file_fits_its_scenario() {
         for name in names() {
-            let scenario = oncall_env::shipped(name).unwrap();
+            let scenario = if name == GENERALIST {
+                let text = include_str!("../../ppo/all.json");
+                oncall_env::load_named(name, text, &oncall_env::ShippedFiles).unwrap()
+            } else {
+                oncall_env::shipped(name).unwrap()
+            };
             let weights = weights(name, scenario.world.spec()).unwrap();
             let meta = weights.meta();
             assert_eq!(meta.scenario, name);

@@ -2,14 +2,12 @@
 
 use crate::Policy;
 use crate::spec::PolicyError;
+use oncall_weights::shipped::GENERALIST;
 use oncall_weights::{PpoPolicy, Weights, shipped};
 use std::sync::{Arc, LazyLock};
 
 /// Its name in the list.
 pub(crate) const NAME: &str = "ppo";
-
-/// Weights for scenarios that have none of their own: trained on the hard mixture.
-const GENERALIST: &str = "mixed-hard";
 
 /// Weights by scenario.
 type Shipped = Vec<(&'static str, Arc<Weights>)>;
