@@ -207,11 +207,16 @@ impl<W: World> VecEnv<W> {
         out: &mut Columns<'_>,
     ) -> Result<StepSummary, VecError> {
         out.check(self.num_envs(), self.engine.widths)?;
-        self.check_turns()?;
-        self.engine.decoder.check(actions, self.num_envs())?;
+        self.check_step(actions)?;
         self.step_parts(actions, out.reborrow());
         let count = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count();
         Ok(StepSummary { ended: count(&self.table.ended), reset: count(&self.table.began) })
+    }
+
+    /// Says whether [`VecEnv::step`] would take these actions now, with its errors; nothing changes.
+    pub fn check_step(&self, actions: Actions<'_>) -> Result<(), VecError> {
+        self.check_turns()?;
+        self.engine.decoder.check(actions, self.num_envs())
     }
 
     /// Refuses rows that cannot be stepped.
