@@ -52,6 +52,7 @@ impl Kept {
 
 /// Which columns are made besides those of every step.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each column that may be left out")]
 pub(crate) struct Wanted {
     pub(crate) final_obs: bool,
     pub(crate) terms: bool,
@@ -74,14 +75,14 @@ pub(crate) struct Results {
 }
 
 struct Job {
-    engine: AnyVecEnv,
+    engine: Box<AnyVecEnv>,
     actions: Kept,
     wanted: Wanted,
 }
 
 /// How a step ended: with the engine, unless a fault of ours left it half made.
 pub(crate) enum Outcome {
-    Back(AnyVecEnv, Result<Results, VecError>),
+    Back(Box<AnyVecEnv>, Box<Result<Results, VecError>>),
     Fault(Box<dyn Any + Send>),
 }
 
@@ -99,7 +100,7 @@ fn play(mut job: Job) -> Outcome {
         (job.engine, results)
     });
     match catch_unwind(step) {
-        Ok((engine, results)) => Outcome::Back(engine, results),
+        Ok((engine, results)) => Outcome::Back(engine, Box::new(results)),
         Err(panic) => Outcome::Fault(panic),
     }
 }
@@ -159,10 +160,10 @@ impl Ahead {
     pub(crate) fn send(
         &self,
         py: Python<'_>,
-        engine: AnyVecEnv,
+        engine: Box<AnyVecEnv>,
         held: &Held<'_>,
         wanted: Wanted,
-    ) -> PyResult<Result<(), AnyVecEnv>> {
+    ) -> PyResult<Result<(), Box<AnyVecEnv>>> {
         let actions = match held.actions(py) {
             Ok(actions) => Kept::of(actions),
             Err(error) => return Err(error),

@@ -39,7 +39,7 @@ pub(crate) struct VecCore {
 
 /// Where the engine is.
 enum Slot {
-    Here(AnyVecEnv),
+    Here(Box<AnyVecEnv>),
     /// With the thread that takes a step.
     Away,
     Closed,
@@ -121,7 +121,7 @@ impl VecCore {
         match outcome.unwrap_or(Err(std::sync::mpsc::RecvError)) {
             Ok(Outcome::Back(engine, results)) => {
                 *slot = Slot::Here(engine);
-                Ok(Some(results))
+                Ok(Some(*results))
             }
             Ok(Outcome::Fault(panic)) => {
                 *slot = Slot::Closed;
@@ -264,7 +264,7 @@ impl VecCore {
         Ok(Self {
             spec: engine.spec().clone(),
             obs_len: engine.obs_len(),
-            engine: Mutex::new(Slot::Here(engine)),
+            engine: Mutex::new(Slot::Here(Box::new(engine))),
             ahead: Mutex::new(None),
             about,
             view,
@@ -539,6 +539,7 @@ impl VecCore {
     /// Sends a step off, to be played by a thread of its own: `recv` has its results. Until then
     /// every other call raises. Columns are made where they are asked for.
     #[pyo3(signature = (actions, *, final_obs=false, terms=false, cost=false, signals=false))]
+    #[expect(clippy::fn_params_excessive_bools, reason = "keywords, one for each column")]
     fn send<'py>(
         &self,
         py: Python<'py>,
@@ -572,13 +573,11 @@ impl VecCore {
     /// asked for `final_obs`, `terms`, `cost` and `signals`.
     fn recv<'py>(&self, py: Python<'py>) -> PyResult<Received<'py>> {
         let mut guard = self.guard(py)?;
-        let results = match self.land(py, &mut guard)? {
-            Some(results) => results.map_err(|error| engine_error(py, &error, Class::Action))?,
-            None => {
-                guard.engine(py)?;
-                return Err(Class::Order.err(py, "recv: no step was sent: expected send() first"));
-            }
+        let Some(results) = self.land(py, &mut guard)? else {
+            guard.engine(py)?;
+            return Err(Class::Order.err(py, "recv: no step was sent: expected send() first"));
         };
+        let results = results.map_err(|error| engine_error(py, &error, Class::Action))?;
         let (n, k) = (self.rows, self.obs_len);
         let wide = |values: Option<Vec<f64>>| values.map(|v| self.rows_matrix(py, v)).transpose();
         let last = results.final_observations;

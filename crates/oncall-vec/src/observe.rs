@@ -99,6 +99,7 @@ impl<W: World> Kernel for Scale<'_, W> {
 /// Writes numbers that stand by signal and lane as rows, one for each lane.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
+#[expect(clippy::needless_range_loop, reason = "a loop over lanes, which becomes shuffles")]
 fn transpose(tile: &[f32], lanes: usize, width: usize, out: &mut [f32]) {
     let whole = if lanes.is_multiple_of(TOGETHER) { width / 4 * 4 } else { 0 };
     for (group, rows) in out.chunks_mut(TOGETHER * width).enumerate() {
@@ -261,7 +262,8 @@ mod tests {
 
     #[test]
     fn a_transpose_is_one() {
-        for (lanes, width, rows) in [(16, 45, 13), (16, 48, 16), (16, 3, 16), (32, 46, 29), (4, 45, 3), (1, 9, 1)]
+        for (lanes, width, rows) in
+            [(16, 45, 13), (16, 48, 16), (16, 3, 16), (32, 46, 29), (4, 45, 3), (1, 9, 1)]
         {
             let tile: Vec<f32> = (0..lanes * width).map(|i| i as f32).collect();
             let mut out = vec![0.0; rows * width];

@@ -1,4 +1,4 @@
-//! Sixteen services side by side: a column of numbers for each field of a [`Lane`].
+//! Many services side by side: a column of numbers for each field of a [`Lane`].
 
 use crate::budget::{LONG_MIN, Sum};
 use crate::capacity::Capacity;

@@ -239,7 +239,8 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
     fn keep(&self, column: &mut Column, new: &Lanes<W>) {
         let kept: &mut Lanes<W> = part_mut(column, self.first);
         for i in 0..W {
-            let turned = !new[i].is_nan() & (self.mask.all | self.mask.lanes[i]);
+            let plays = self.mask.all | self.mask.lanes[i];
+            let turned = plays & !new[i].is_nan();
             kept[i] = if turned { new[i] } else { kept[i] };
         }
     }
@@ -248,7 +249,8 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
     fn switch(&self, column: &mut Column, new: &Lanes<W>) {
         let kept: &mut Lanes<W> = part_mut(column, self.first);
         for i in 0..W {
-            let turned = !new[i].is_nan() & (self.mask.all | self.mask.lanes[i]);
+            let plays = self.mask.all | self.mask.lanes[i];
+            let turned = plays & !new[i].is_nan();
             let on = if new[i] > 0.5 { 1.0 } else { 0.0 };
             kept[i] = if turned { on } else { kept[i] };
         }

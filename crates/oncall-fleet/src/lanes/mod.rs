@@ -37,7 +37,7 @@ use minute::{Minute, Together, play_alone};
 use oncall_core::{Digest, EpisodeKey, Generator, LoadError, Spec, World, isa};
 use scene::{ConstantsAt, Own, Same, Scene};
 
-/// A scenario, or a mixture of scenarios of which each episode draws one; sixteen services a block.
+/// A scenario, or a mixture of scenarios of which each episode draws one; [`LANES`] services a block.
 #[derive(Debug, Clone)]
 pub struct FleetLanes {
     fleet: FleetWorld,
