@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -155,12 +156,22 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         spec = self.world_spec
         self.single_observation_space = spec.observation_space()
         self.single_action_space = spec.action_space(action_mode)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
         if self._reward_terms:
             self.single_reward_space = spec.reward_space()
             self.reward_space = batch_space(self.single_reward_space, self.num_envs)
         self._allocate()
+
+    # Made when they are first asked for: the bounds of many rows take as much memory as the rows.
+
+    @functools.cached_property
+    def observation_space(self) -> Any:  # type: ignore[override]
+        """The space of a batch of observations."""
+        return batch_space(self.single_observation_space, self.num_envs)
+
+    @functools.cached_property
+    def action_space(self) -> Any:  # type: ignore[override]
+        """The space of a batch of actions."""
+        return batch_space(self.single_action_space, self.num_envs)
 
     def _allocate(self) -> None:
         """Buffers for the results of one call."""

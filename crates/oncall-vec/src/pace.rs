@@ -7,8 +7,9 @@
 
 use std::time::Instant;
 
-/// One batch in so many is stepped in the way that was slower lately.
-const TRY_EVERY: u32 = 48;
+/// The way that was slower lately is tried again after so many batches: at first, and at most. Each
+/// try that fails doubles the distance to the next one.
+const TRY_AFTER: [u32; 2] = [32, 4096];
 
 /// Weight of the newest time in its mean.
 const NEWEST: f64 = 0.25;
@@ -19,25 +20,46 @@ pub(crate) struct Pace {
     /// Mean seconds, alone and shared; 0 before the first.
     seconds: [f64; 2],
     batches: u32,
+    /// Batches until the slower way is tried, and the last such distance.
+    left: u32,
+    distance: u32,
 }
 
 impl Pace {
+    /// Whether sharing was faster lately.
+    fn is_shared_better(&self) -> bool {
+        self.seconds[1] <= self.seconds[0]
+    }
+
     /// Whether the next batch should be shared.
     fn shares(&self) -> bool {
-        let [alone, shared] = self.seconds;
         match self.batches {
             0 => true,
             1 => false,
-            count => (shared <= alone) != (count % TRY_EVERY == 0),
+            // The way that is better, or the other one when its turn has come.
+            _ => self.is_shared_better() != (self.left == 0),
         }
     }
 
     fn record(&mut self, is_shared: bool, seconds: f64) {
+        let before = self.is_shared_better();
+        let is_try = self.batches >= 2 && is_shared != before;
         let mean = &mut self.seconds[usize::from(is_shared)];
         // A batch in which the system took the core away says nothing about the next ones.
         let seconds = if *mean > 0.0 { seconds.min(3.0 * *mean) } else { seconds };
-        *mean = if *mean > 0.0 { *mean + NEWEST * (seconds - *mean) } else { seconds };
+        // A try is rare: what it found counts for more than what was found long ago.
+        let weight = if is_try { 0.7 } else { NEWEST };
+        *mean = if *mean > 0.0 { *mean + weight * (seconds - *mean) } else { seconds };
         self.batches = self.batches.wrapping_add(1).max(2);
+        if self.is_shared_better() != before {
+            self.distance = TRY_AFTER[0];
+            self.left = self.distance;
+        } else if is_try {
+            self.distance = (2 * self.distance).clamp(TRY_AFTER[0], TRY_AFTER[1]);
+            self.left = self.distance;
+        } else {
+            self.left = self.left.saturating_sub(1);
+        }
     }
 
     /// Steps a batch, shared or not as it seems best.
@@ -49,7 +71,7 @@ impl Pace {
         self.record(shares, start.elapsed().as_secs_f64());
         if first {
             // The first batch shared made the threads; its time says nothing.
-            (self.seconds, self.batches) = ([0.0; 2], 1);
+            *self = Self { batches: 1, ..Self::default() };
         }
     }
 }
@@ -72,14 +94,14 @@ mod tests {
     #[test]
     fn the_faster_way_is_taken_and_the_other_one_tried() {
         let mut pace = Pace::default();
-        let often = shared(&mut pace, 480, [2e-4, 1e-4]);
-        assert!((0.95..1.0).contains(&often), "{often}");
-        // A neighbour takes the second core: after a few tries the batch is stepped alone.
+        let often = shared(&mut pace, 4800, [2e-4, 1e-4]);
+        assert!((0.98..1.0).contains(&often), "{often}");
+        // A neighbour takes the second core: the batch is soon stepped alone.
         assert!(shared(&mut pace, 480, [2e-4, 3e-4]) < 0.1);
-        assert!(shared(&mut pace, 480, [2e-4, 3e-4]) < 0.03);
+        assert!(shared(&mut pace, 4800, [2e-4, 3e-4]) < 0.01);
         // And it goes away again.
-        shared(&mut pace, 480, [2e-4, 1e-4]);
-        assert!(shared(&mut pace, 480, [2e-4, 1e-4]) > 0.95);
+        shared(&mut pace, 9600, [2e-4, 1e-4]);
+        assert!(shared(&mut pace, 480, [2e-4, 1e-4]) > 0.9);
     }
 
     #[test]
