@@ -5,9 +5,10 @@
 //! otherwise every definition is timed in turn, several times around, and the medians are printed and
 //! appended to `benches/record/engine.csv`. What the numbers cannot say stands in `benches/BIAS.md`.
 //!
-//! `cargo run --release -p oncall-bench [-- --check]`
+//! `cargo run --release -p oncall-bench [-- --check | NAME | parts | cartpole]`
 #![allow(clippy::print_stdout, reason = "this is what a benchmark is for")]
 
+mod cartpole;
 mod parts;
 
 use oncall_core::Digest;
@@ -158,6 +159,10 @@ fn measure(benches: &mut [Bench], record: Option<&str>) -> Result<(), Box<dyn Er
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if std::env::args().nth(1).as_deref() == Some("cartpole") {
+        print!("{}", cartpole::measure()?);
+        return Ok(());
+    }
     if std::env::args().nth(1).as_deref() == Some("parts") {
         let text = parts::measure()?;
         print!("{text}");
