@@ -1,4 +1,4 @@
-//! The minute of sixteen services at once is the plain minute, to the last bit: state, signals and
+//! The minute of a block of services is the plain minute, to the last bit: state, signals and
 //! dollars, for every set of instructions, every scenario, and whatever part of a block plays.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -5,9 +5,10 @@
 //! otherwise every definition is timed in turn, several times around, and the medians are printed and
 //! appended to `benches/record/engine.csv`. What the numbers cannot say stands in `benches/BIAS.md`.
 //!
-//! `cargo run --release -p oncall-bench [-- --check]`
+//! `cargo run --release -p oncall-bench [-- --check | NAME | parts | cartpole]`
 #![allow(clippy::print_stdout, reason = "this is what a benchmark is for")]
 
+mod cartpole;
 mod parts;
 
 use oncall_core::Digest;
@@ -129,15 +130,16 @@ fn check(benches: &mut [Bench]) -> Result<(), Box<dyn Error>> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
 }
 
-fn measure(benches: &mut [Bench]) -> Result<(), Box<dyn Error>> {
+fn measure(benches: &mut [Bench], record: Option<&str>) -> Result<(), Box<dyn Error>> {
     let mut seconds = vec![Vec::new(); benches.len()];
     for _ in 0..ROUNDS {
         for (bench, seconds) in benches.iter_mut().zip(&mut seconds) {
             seconds.push(bench.play()?);
         }
     }
-    let record = folder().join("record/engine.csv");
-    let mut history = std::fs::read_to_string(&record).unwrap_or_default();
+    let record = record.map(|file| folder().join(file));
+    let read = |file| std::fs::read_to_string(file).unwrap_or_default();
+    let mut history = record.as_ref().map(read).unwrap_or_default();
     if history.is_empty() {
         history.push_str(
             "version,name,batch,ns_per_minute_median,ns_per_minute_min,ns_per_minute_max\n",
@@ -153,23 +155,33 @@ fn measure(benches: &mut [Bench]) -> Result<(), Box<dyn Error>> {
         let version = env!("CARGO_PKG_VERSION");
         let _ = writeln!(history, "{version},{name},{batch},{median:.1},{low:.1},{high:.1}");
     }
-    std::fs::write(record, history)?;
-    Ok(())
+    record.map_or(Ok(()), |file| Ok(std::fs::write(file, history)?))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if std::env::args().nth(1).as_deref() == Some("cartpole") {
+        print!("{}", cartpole::measure()?);
+        return Ok(());
+    }
     if std::env::args().nth(1).as_deref() == Some("parts") {
         let text = parts::measure()?;
         print!("{text}");
         return Ok(std::fs::write(folder().join("record/parts.csv"), text)?);
     }
     let mut benches = benches()?;
-    check(&mut benches)?;
+    if std::env::args().nth(1).is_none_or(|name| name == "--check") {
+        check(&mut benches)?;
+    }
     if std::env::args().nth(1).as_deref() == Some("--check") {
         println!("{} definitions have their expected digests", benches.len());
         return Ok(());
     }
-    measure(&mut benches)
+    // A name measures that one alone, for a profiler; the record is of whole runs.
+    match std::env::args().nth(1) {
+        Some(name) => benches.retain(|bench| bench.definition.name == name),
+        None => return measure(&mut benches, Some("record/engine.csv")),
+    }
+    measure(&mut benches, None)
 }
 
 #[cfg(test)]

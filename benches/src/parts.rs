@@ -142,7 +142,7 @@ fn plain_shift(fleet: &FleetWorld, lane: &mut Lane) {
     }
 }
 
-/// A shift of sixteen services, hands off; some or all play.
+/// A shift of a block of services, hands off; some or all play.
 fn shift<W: World>(world: &W, block: &mut W::Block, active: &[bool]) {
     let dials = [f64::NAN; DIALS * FleetLanes::LANES];
     let mut terms = [0.0; TERMS * FleetLanes::LANES];
@@ -168,7 +168,7 @@ fn minutes(add: &mut dyn FnMut(&str, f64)) -> Result<(), Box<dyn Error>> {
         let wide = FleetLanes::new(fleet);
         let mut block = wide.new_block();
         let lanes = FleetLanes::LANES;
-        for (what, count) in [("one of a block", 1), ("sixteen", lanes)] {
+        for (what, count) in [("one of a block", 1), ("a whole block", lanes)] {
             let active: Vec<bool> = (0..lanes).map(|lane| lane < count).collect();
             (0..lanes).for_each(|lane| wide.reset(&mut block, lane, key(lane)));
             // State goes on from run to run: a shift may be longer than the scenario's.

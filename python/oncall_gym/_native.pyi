@@ -104,6 +104,30 @@ class VecCore:
         natural values (n,) by name, as the action mode says. Of `final_obs` only rows that ended
         are written.
         """
+    def send(
+        self,
+        actions: Any,
+        *,
+        final_obs: bool = False,
+        terms: bool = False,
+        cost: bool = False,
+        signals: bool = False,
+    ) -> None:
+        """Sends a step off, to be played by a thread; until `recv` every other call raises."""
+    def recv(
+        self,
+    ) -> tuple[
+        int,
+        npt.NDArray[np.float32],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.float32] | None,
+        npt.NDArray[np.float64] | None,
+        npt.NDArray[np.float64] | None,
+        npt.NDArray[np.float64] | None,
+    ]:
+        """Waits for the step that was sent: events, then the columns of `step_into`, all new."""
     def observations(self) -> npt.NDArray[np.float32]:
         """What every row shows now, (n, k); NaN for rows never reset."""
     def signals(self) -> npt.NDArray[np.float64]:

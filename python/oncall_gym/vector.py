@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -155,12 +156,22 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         spec = self.world_spec
         self.single_observation_space = spec.observation_space()
         self.single_action_space = spec.action_space(action_mode)
-        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self.action_space = batch_space(self.single_action_space, self.num_envs)
         if self._reward_terms:
             self.single_reward_space = spec.reward_space()
             self.reward_space = batch_space(self.single_reward_space, self.num_envs)
         self._allocate()
+
+    # Made when they are first asked for: the bounds of many rows take as much memory as the rows.
+
+    @functools.cached_property
+    def observation_space(self) -> Any:  # type: ignore[override]
+        """The space of a batch of observations."""
+        return batch_space(self.single_observation_space, self.num_envs)
+
+    @functools.cached_property
+    def action_space(self) -> Any:  # type: ignore[override]
+        """The space of a batch of actions."""
+        return batch_space(self.single_action_space, self.num_envs)
 
     def _allocate(self) -> None:
         """Buffers for the results of one call."""
@@ -242,6 +253,52 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             self._cost,
             self._signals,
         )
+        return self._results(events)
+
+    def send(self, actions: Any) -> None:
+        """Sends a step off and returns at once: a thread of the engine's own plays it.
+
+        `recv` waits for it and gives what `step` would have given, bit for bit. Until then the
+        environment takes no other call, apart from `close`. The actions are copied.
+
+        Raises:
+            ActionError, ShapeError, DtypeError: as `step`; nothing is under way then.
+            OrderError: also where a step is under way already.
+        """
+        self._core.send(
+            actions,
+            final_obs=self._same_step,
+            terms=self._terms is not None,
+            cost=self._cost_info,
+            signals=self._info_signals,
+        )
+
+    def recv(
+        self,
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+        """Waits for the step that was sent; the arrays are new, also where `copy` is False
+        (a later `step` or `reset` then writes into them).
+
+        Raises:
+            OrderError: no step was sent, or the process was forked since.
+        """
+        (
+            events,
+            self._obs,
+            self._rewards,
+            self._terminated,
+            self._truncated,
+            self._final,
+            self._terms,
+            self._cost,
+            self._signals,
+        ) = self._core.recv()
+        return self._results(events)
+
+    def _results(
+        self, events: int
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+        """What the buffers hold, with the infos of a step."""
         infos: dict[str, Any] = {}
         if events:
             self._add_events(infos)

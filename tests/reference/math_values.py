@@ -1,7 +1,7 @@
 """Writes tests/data/math.csv: exp, ln, ln(1 + x), sin and cos to 40 digits.
 
-Needs mpmath. Each value is given as the nearest double and what that double leaves of it, so that an
-error of a fraction of a unit in the last place can be seen.
+Needs mpmath. Each value is given as the nearest double and what that double leaves of it, so that
+an error of a fraction of a unit in the last place can be seen.
 
     python tests/reference/math_values.py
 """
@@ -23,7 +23,8 @@ def arguments(rng: random.Random) -> dict[str, list[float]]:
     small = [rng.choice([-1, 1]) * log_uniform(1e-18, 0.4) for _ in range(200)]
     turns = [k * 1.5707963267948966 + rng.uniform(-1e-6, 1e-6) for k in range(-100, 100)]
     return {
-        "exp": [rng.uniform(-707, 709) for _ in range(250)] + [rng.uniform(-1, 1) for _ in range(250)],
+        "exp": [rng.uniform(-707, 709) for _ in range(250)]
+        + [rng.uniform(-1, 1) for _ in range(250)],
         "ln": [log_uniform(1e-300, 1e300) for _ in range(250)] + near_one,
         "ln_1p": [log_uniform(1e-9, 1e9) for _ in range(250)] + small,
         "sin": [rng.uniform(-30, 30) for _ in range(300)] + turns,

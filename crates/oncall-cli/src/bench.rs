@@ -4,14 +4,16 @@
 //! are not counted as played. The runs of all pairs are interleaved, so that a noisy neighbour hits
 //! all of them; the median is the figure, and the spread is shown.
 //!
-//! `--json` prints one object: `schema_version`, `scenario`, `scenario_hash`, `spec_hash`, `runs`
-//! (a pair), and `results`, a list of `batch`, `threads`, and `minutes_per_s` with `median`, `min`
-//! and `max`.
+//! `--json` prints one object: `schema_version`, `scenario`, `scenario_hash`, `spec_hash`,
+//! `instructions` (the set in use), `runs` (a pair), `results`, a list of `batch`, `threads`, and
+//! `minutes_per_s` with `median`, `min` and `max`, and `state_us`, microseconds an environment to
+//! `save`, `load` and `copy` its state.
 
 use crate::args::BenchArgs;
 use crate::output::{Table, count, hex, print, print_json};
 use crate::scenarios;
 use indicatif::{ProgressBar, ProgressStyle};
+use oncall_core::isa::Isa;
 use oncall_core::streams::Purpose;
 use oncall_core::{EpisodeKey, Generator, Spec, Split};
 use oncall_env::{Actions, AnyVecEnv, Autoreset, Options, OwnedColumns, Scenario, Seeds};
@@ -45,10 +47,11 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
         }
     }
     bar.finish_and_clear();
+    let state = State::measure(&scenario)?;
     if args.json {
-        print_json(&as_json(&scenario, &cases))
+        print_json(&as_json(&scenario, &cases, &state))
     } else {
-        print(&as_text(&scenario, &cases))
+        print(&as_text(&scenario, &cases, &state))
     }
 }
 
@@ -109,6 +112,41 @@ impl Case {
     }
 }
 
+/// Microseconds an environment; the shortest of several runs.
+struct State {
+    save: f64,
+    load: f64,
+    copy: f64,
+}
+
+impl State {
+    fn measure(scenario: &Scenario) -> anyhow::Result<Self> {
+        const ROWS: usize = 256;
+        const TRIES: usize = 50;
+        let mut env = AnyVecEnv::new(scenario.world.clone(), ROWS, Options::default())?;
+        let mut columns = env.columns();
+        env.reset(Seeds::Root(1), None, &mut columns.borrow_reset())?;
+        let (all, half): (Vec<usize>, Vec<usize>) = ((0..ROWS).collect(), (0..ROWS / 2).collect());
+        let other: Vec<usize> = (ROWS / 2..ROWS).collect();
+        let mut best = [f64::MAX; 3];
+        for _ in 0..TRIES {
+            let start = Instant::now();
+            let saved: Vec<Vec<u8>> =
+                all.iter().map(|&row| env.save(row)).collect::<Result<_, _>>()?;
+            best[0] = best[0].min(start.elapsed().as_secs_f64() / ROWS as f64);
+            let states: Vec<&[u8]> = saved.iter().map(Vec::as_slice).collect();
+            let start = Instant::now();
+            env.load(&all, &states)?;
+            best[1] = best[1].min(start.elapsed().as_secs_f64() / ROWS as f64);
+            let start = Instant::now();
+            env.copy_rows(&half, &other)?;
+            best[2] = best[2].min(start.elapsed().as_secs_f64() / half.len() as f64);
+        }
+        let [save, load, copy] = best.map(|seconds| seconds * 1e6);
+        Ok(Self { save, load, copy })
+    }
+}
+
 /// Random actions as an untrained policy takes them: mostly keep.
 fn prepare(spec: &Spec, batch: usize, set: u64) -> Vec<i32> {
     let key = EpisodeKey::new(set, 0, Split::Train, Generator::Pcg);
@@ -124,22 +162,28 @@ fn prepare(spec: &Spec, batch: usize, set: u64) -> Vec<i32> {
     actions
 }
 
-fn as_text(scenario: &Scenario, cases: &[Case]) -> String {
-    let mut table = Table::new(&[">batch", ">threads", ">minutes/s", ">lowest", ">highest"]);
+fn as_text(scenario: &Scenario, cases: &[Case], state: &State) -> String {
+    let mut table =
+        Table::new(&[">batch", ">threads", ">minutes/s", ">lowest", ">highest", ">us a step"]);
     for case in cases {
         let [low, median, high] = case.spread();
         let cells = [case.batch.to_string(), case.threads.to_string()];
-        table.row(cells.into_iter().chain([median, low, high].map(count)).collect());
+        let rates = [median, low, high].map(count);
+        let step_us = format!("{:.2}", case.batch as f64 / median * 1e6);
+        table.row(cells.into_iter().chain(rates).chain([step_us]).collect());
     }
+    let State { save, load, copy } = state;
     format!(
-        "{} (hash {}): median of {RUNS} interleaved runs\n{}",
+        "{} (hash {}): median of {RUNS} interleaved runs, {} instructions\n{}\n\
+         state of an environment: saved in {save:.2} us, loaded in {load:.2} us, copied in {copy:.2} us\n",
         scenario.name,
         hex(scenario.hash),
+        Isa::current().name(),
         table.text()
     )
 }
 
-fn as_json(scenario: &Scenario, cases: &[Case]) -> serde_json::Value {
+fn as_json(scenario: &Scenario, cases: &[Case], state: &State) -> serde_json::Value {
     let result = |case: &Case| {
         let [min, median, max] = case.spread();
         json!({
@@ -153,7 +197,9 @@ fn as_json(scenario: &Scenario, cases: &[Case]) -> serde_json::Value {
         "scenario": scenario.name,
         "scenario_hash": hex(scenario.hash),
         "spec_hash": hex(scenario.world.spec().hash()),
+        "instructions": Isa::current().name(),
         "runs": RUNS,
         "results": cases.iter().map(result).collect::<Vec<_>>(),
+        "state_us": {"save": state.save, "load": state.load, "copy": state.copy},
     })
 }

@@ -32,7 +32,7 @@ impl Scaler {
             Scale::Log => (0.0, 1.0, math::ln(high / low)),
             Scale::Symlog { knee } => (0.0, 1.0 / knee, math::ln_1p(high / knee)),
         };
-        Self {
+        let mut scaler = Self {
             scale,
             low: low as f32,
             high: high as f32,
@@ -41,7 +41,12 @@ impl Scaler {
             inner: inner as f32,
             outer: (1.0 / per) as f32,
             log_low: low,
+        };
+        // Rounding on the way must not keep an end from being one; what steps over it is cut.
+        while scaler.apply(high) < 1.0 {
+            scaler.outer = scaler.outer.next_up();
         }
+        scaler
     }
 
     /// A value cut to the ends.
@@ -62,13 +67,17 @@ impl Scaler {
         if x < 0.0 { -size } else { size }
     }
 
-    /// A result cut to its range; rounding on the way must not keep an end from being one.
+    /// As [`Scaler::symlog`], of a value that is not negative.
     #[inline(always)]
-    fn end(&self, x: f32, y: f32) -> f32 {
+    fn one_sided(&self, x: f32) -> f32 {
+        math::ln_1p_single(x * self.inner) * self.outer
+    }
+
+    /// A result cut to its range.
+    #[inline(always)]
+    fn end(&self, y: f32) -> f32 {
         let y = if y < 1.0 { y } else { 1.0 };
-        let y = if y > self.bottom { y } else { self.bottom };
-        let y = if x >= self.high { 1.0 } else { y };
-        if x <= self.low { self.bottom } else { y }
+        if y > self.bottom { y } else { self.bottom }
     }
 
     /// The observation of a natural value.
@@ -92,14 +101,17 @@ impl Scaler {
         match scaler.scale {
             Scale::Linear => {
                 for i in 0..N {
-                    let x = scaler.cut(single[i]);
-                    out[i] = scaler.end(x, scaler.linear(x));
+                    out[i] = scaler.end(scaler.linear(single[i]));
+                }
+            }
+            Scale::Symlog { .. } if scaler.low < 0.0 => {
+                for i in 0..N {
+                    out[i] = scaler.end(scaler.symlog(scaler.cut(single[i])));
                 }
             }
             Scale::Symlog { .. } => {
                 for i in 0..N {
-                    let x = scaler.cut(single[i]);
-                    out[i] = scaler.end(x, scaler.symlog(x));
+                    out[i] = scaler.end(scaler.one_sided(scaler.cut(single[i])));
                 }
             }
             Scale::Log => {
@@ -107,8 +119,7 @@ impl Scaler {
                 for i in 0..N {
                     let over = (x[i] * (1.0 / scaler.log_low) - 1.0) as f32;
                     let over = if over > 0.0 { over } else { 0.0 };
-                    let y = math::ln_1p_single(over) * scaler.outer;
-                    out[i] = scaler.end(scaler.cut(single[i]), y);
+                    out[i] = scaler.end(math::ln_1p_single(over) * scaler.outer);
                 }
             }
         }
@@ -159,9 +170,8 @@ impl Kernel for Row<'_> {
             let mut y = [0.0; CHUNK];
             for i in 0..CHUNK {
                 let scaler = chunk.scaler(i);
-                let x = scaler.cut(x[i]);
-                let (linear, bent) = (scaler.linear(x), scaler.symlog(x));
-                y[i] = scaler.end(x, if chunk.bent[i] > 0.5 { bent } else { linear });
+                let (linear, bent) = (scaler.linear(x[i]), scaler.symlog(scaler.cut(x[i])));
+                y[i] = scaler.end(if chunk.bent[i] > 0.5 { bent } else { linear });
             }
             out.copy_from_slice(&y[..out.len()]);
         }

@@ -116,6 +116,8 @@ impl AnyVecEnv {
         fn episode_stats(&self, row: usize) -> EpisodeStats;
         /// Sums over a row's running episode.
         fn running_stats(&self, row: usize) -> EpisodeStats;
+        /// Whether a step would take these actions now.
+        fn check_step(&self, actions: Actions<'_>) -> Result<(), VecError>;
         /// A row's state, as bytes.
         fn save(&self, row: usize) -> Result<Vec<u8>, VecError>;
         /// Hash over every bit of a row's state.

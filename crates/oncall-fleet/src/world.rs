@@ -120,6 +120,37 @@ impl FleetWorld {
         self.cumulative.iter().position(|&sum| point < sum).unwrap_or(self.variants.len() - 1)
     }
 
+    /// The service that [`World::save`] wrote; `fresh` gives one that plays a scenario.
+    pub(crate) fn read(
+        &self,
+        bytes: &[u8],
+        fresh: impl Fn(usize) -> Lane,
+    ) -> Result<Lane, LoadError> {
+        let Some(variant) = bytes.get(16..24).and_then(|word| word.try_into().ok()) else {
+            return Err(LoadError("the state is cut short".to_owned()));
+        };
+        let variant = u64::from_le_bytes(variant) as usize;
+        if variant >= self.variants.len() {
+            return Err(LoadError(format!(
+                "the state plays scenario {variant} of a mixture that has {}",
+                self.variants.len()
+            )));
+        }
+        // A fresh lane of that scenario has its lists of events at their right lengths.
+        let mut lane = fresh(variant);
+        let mut loader = Loader::new(bytes);
+        lane.visit(&mut loader);
+        if !loader.finished() {
+            return Err(LoadError(format!(
+                "the state has {} bytes, which is not its length",
+                bytes.len()
+            )));
+        }
+        invariants::check(&lane)
+            .map_err(|broken| LoadError(format!("the state breaks a rule: {broken}")))?;
+        Ok(lane)
+    }
+
     pub(crate) fn pinned(&self) -> Option<&[f64]> {
         self.pinned_rps.as_deref()
     }
@@ -196,29 +227,14 @@ impl World for FleetWorld {
     }
 
     fn load(&self, block: &mut Lane, _lane: usize, bytes: &[u8]) -> Result<(), LoadError> {
-        let Some(variant) = bytes.get(16..24).and_then(|word| word.try_into().ok()) else {
-            return Err(LoadError("the state is cut short".to_owned()));
-        };
-        let variant = u64::from_le_bytes(variant) as usize;
-        let Some(params) = self.variants.get(variant) else {
-            return Err(LoadError(format!(
-                "the state plays scenario {variant} of a mixture that has {}",
-                self.variants.len()
-            )));
-        };
-        // A fresh lane of that scenario has its lists of events at their right lengths.
-        let mut lane = step::open(params, variant as u32, EpisodeKey::default(), self.pinned());
-        let mut loader = Loader::new(bytes);
-        lane.visit(&mut loader);
-        if !loader.finished() {
-            return Err(LoadError(format!(
-                "the state has {} bytes, which is not its length",
-                bytes.len()
-            )));
-        }
-        invariants::check(&lane)
-            .map_err(|broken| LoadError(format!("the state breaks a rule: {broken}")))?;
-        *block = lane;
+        *block = self.read(bytes, |variant| {
+            step::open(
+                &self.variants[variant],
+                variant as u32,
+                EpisodeKey::default(),
+                self.pinned(),
+            )
+        })?;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use crate::errors::Class;
 use pyo3::prelude::*;
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// From this many rows x minutes on, a call runs without the interpreter's lock. Below, letting go and
@@ -23,13 +24,16 @@ pub(crate) fn run<T: Send>(
     } else {
         py.detach(|| catch_unwind(work))
     };
-    outcome.map_err(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied())
-            .unwrap_or("no message");
-        let message = format!("a fault of oncall-gym, please report it: {text}");
-        Class::Internal.err(py, message)
-    })
+    outcome.map_err(|panic| fault(py, &*panic))
+}
+
+/// The exception for a panic.
+pub(crate) fn fault(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    let message = format!("a fault of oncall-gym, please report it: {text}");
+    Class::Internal.err(py, message)
 }

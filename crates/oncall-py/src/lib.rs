@@ -9,6 +9,7 @@
 //! interpreter where that is worth it, and turns errors into exceptions. No panic crosses it.
 
 mod actions;
+mod ahead;
 mod arrays;
 mod describe;
 mod detach;

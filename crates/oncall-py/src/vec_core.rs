@@ -1,6 +1,7 @@
 //! `VecCore`: the engine as Python sees it. Arrays are borrowed for one call.
 
 use crate::actions::{Held, Mode};
+use crate::ahead::{Ahead, Outcome, Results, Wanted};
 use crate::arrays::{input, mask, output, output_if, plain, values_mut, values_mut_if};
 use crate::describe::{self, About};
 use crate::detach;
@@ -14,7 +15,7 @@ use oncall_env::{
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Many environments of one scenario, stepped by one call.
 ///
@@ -23,8 +24,9 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 /// changed.
 #[pyclass(frozen, module = "oncall_gym._native")]
 pub(crate) struct VecCore {
-    /// `None` once it is closed.
-    engine: Mutex<Option<AnyVecEnv>>,
+    engine: Mutex<Slot>,
+    /// The thread that takes steps ahead, once one was asked for.
+    ahead: Mutex<Option<Ahead>>,
     spec: Spec,
     about: About,
     view: View,
@@ -35,13 +37,33 @@ pub(crate) struct VecCore {
     interval_min: usize,
 }
 
-fn closed(py: Python<'_>) -> PyErr {
-    Class::Order.err(py, "the environment is closed: expected a call before close()")
+/// Where the engine is.
+enum Slot {
+    Here(Box<AnyVecEnv>),
+    /// With the thread that takes a step.
+    Away,
+    Closed,
+}
+
+impl Slot {
+    fn engine(&mut self, py: Python<'_>) -> PyResult<&mut AnyVecEnv> {
+        match self {
+            Slot::Here(engine) => Ok(engine),
+            Slot::Away => {
+                let message = "a step was sent and not received: expected recv() first";
+                Err(Class::Order.err(py, message))
+            }
+            Slot::Closed => {
+                let message = "the environment is closed: expected a call before close()";
+                Err(Class::Order.err(py, message))
+            }
+        }
+    }
 }
 
 impl VecCore {
     /// The engine, if no other thread uses it.
-    fn guard(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<AnyVecEnv>>> {
+    fn guard(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Slot>> {
         match self.engine.try_lock() {
             Ok(guard) => Ok(guard),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
@@ -60,7 +82,7 @@ impl VecCore {
         look: impl FnOnce(&mut AnyVecEnv) -> Result<T, VecError>,
     ) -> PyResult<T> {
         let mut guard = self.guard(py)?;
-        let engine = guard.as_mut().ok_or_else(|| closed(py))?;
+        let engine = guard.engine(py)?;
         look(engine).map_err(|error| engine_error(py, &error, Class::Option))
     }
 
@@ -73,12 +95,41 @@ impl VecCore {
         work: impl FnOnce(&mut AnyVecEnv) -> Result<T, VecError> + Send,
     ) -> PyResult<T> {
         let mut guard = self.guard(py)?;
-        let engine = guard.as_mut().ok_or_else(|| closed(py))?;
+        let engine = guard.engine(py)?;
         match detach::run(py, self.rows * self.interval_min, || work(engine)) {
             Ok(outcome) => outcome.map_err(|error| engine_error(py, &error, value)),
             Err(fault) => {
-                *guard = None;
+                *guard = Slot::Closed;
                 Err(fault)
+            }
+        }
+    }
+
+    /// Waits for a step that was sent, and puts the engine back; `None` if none was.
+    fn land(&self, py: Python<'_>, slot: &mut Slot) -> PyResult<Option<Result<Results, VecError>>> {
+        if !matches!(slot, Slot::Away) {
+            return Ok(None);
+        }
+        let thread = || self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        if !thread().as_ref().is_some_and(Ahead::is_here) {
+            *slot = Slot::Closed;
+            let message = "this process was forked while a step was under way: the step, and the \
+                           environment with it, stayed with the parent";
+            return Err(Class::Order.err(py, message));
+        }
+        let outcome = py.detach(|| thread().as_ref().map(Ahead::wait));
+        match outcome.unwrap_or(Err(std::sync::mpsc::RecvError)) {
+            Ok(Outcome::Back(engine, results)) => {
+                *slot = Slot::Here(engine);
+                Ok(Some(*results))
+            }
+            Ok(Outcome::Fault(panic)) => {
+                *slot = Slot::Closed;
+                Err(detach::fault(py, &*panic))
+            }
+            Err(_) => {
+                *slot = Slot::Closed;
+                Err(Class::Internal.err(py, "the thread that takes steps is gone"))
             }
         }
     }
@@ -130,6 +181,19 @@ impl VecCore {
         PyArray1::from_vec(py, values).reshape([self.rows, width])
     }
 }
+
+/// What [`VecCore::recv`] gives.
+type Received<'py> = (
+    usize,
+    Bound<'py, PyArray2<f32>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<bool>>,
+    Bound<'py, PyArray1<bool>>,
+    Option<Bound<'py, PyArray2<f32>>>,
+    Option<Bound<'py, PyArray2<f64>>>,
+    Option<Bound<'py, PyArray1<f64>>>,
+    Option<Bound<'py, PyArray2<f64>>>,
+);
 
 /// A column of one value for each row.
 fn column<T: numpy::Element>(
@@ -200,7 +264,8 @@ impl VecCore {
         Ok(Self {
             spec: engine.spec().clone(),
             obs_len: engine.obs_len(),
-            engine: Mutex::new(Some(engine)),
+            engine: Mutex::new(Slot::Here(Box::new(engine))),
+            ahead: Mutex::new(None),
             about,
             view,
             mode,
@@ -471,9 +536,71 @@ impl VecCore {
         self.with(py, |engine| Ok(engine.digest_drawn(row)))
     }
 
-    /// Frees the engine; every later call but this one raises.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        *self.guard(py)? = None;
+    /// Sends a step off, to be played by a thread of its own: `recv` has its results. Until then
+    /// every other call raises. Columns are made where they are asked for.
+    #[pyo3(signature = (actions, *, final_obs=false, terms=false, cost=false, signals=false))]
+    #[expect(clippy::fn_params_excessive_bools, reason = "keywords, one for each column")]
+    fn send<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        final_obs: bool,
+        terms: bool,
+        cost: bool,
+        signals: bool,
+    ) -> PyResult<()> {
+        let held = Held::take(self.mode, &self.spec, self.rows, actions)?;
+        let mut guard = self.guard(py)?;
+        // Refused now rather than when it is received.
+        let checked = guard.engine(py)?.check_step(held.actions(py)?);
+        checked.map_err(|error| engine_error(py, &error, Class::Action))?;
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        if ahead.as_ref().is_none_or(|ahead| !ahead.is_here()) {
+            *ahead = Some(Ahead::start()?);
+        }
+        let Some(ahead) = &*ahead else { return Ok(()) };
+        let wanted = Wanted { final_obs, terms, cost, signals };
+        let Slot::Here(engine) = std::mem::replace(&mut *guard, Slot::Away) else { return Ok(()) };
+        if let Err(engine) = ahead.send(py, engine, &held, wanted)? {
+            *guard = Slot::Here(engine);
+            return Err(Class::Internal.err(py, "the thread that takes steps is gone"));
+        }
         Ok(())
+    }
+
+    /// Waits for the step that was sent and gives its results as new arrays: the number of rows that
+    /// ended an episode or began one, `obs`, `rewards`, `terminated`, `truncated`, and where they were
+    /// asked for `final_obs`, `terms`, `cost` and `signals`.
+    fn recv<'py>(&self, py: Python<'py>) -> PyResult<Received<'py>> {
+        let mut guard = self.guard(py)?;
+        let Some(results) = self.land(py, &mut guard)? else {
+            guard.engine(py)?;
+            return Err(Class::Order.err(py, "recv: no step was sent: expected send() first"));
+        };
+        let results = results.map_err(|error| engine_error(py, &error, Class::Action))?;
+        let (n, k) = (self.rows, self.obs_len);
+        let wide = |values: Option<Vec<f64>>| values.map(|v| self.rows_matrix(py, v)).transpose();
+        let last = results.final_observations;
+        let last = last.map(|v| PyArray1::from_vec(py, v).reshape([n, k])).transpose()?;
+        Ok((
+            results.events,
+            PyArray1::from_vec(py, results.observations).reshape([n, k])?,
+            PyArray1::from_vec(py, results.rewards),
+            PyArray1::from_vec(py, results.terminated),
+            PyArray1::from_vec(py, results.truncated),
+            last,
+            wide(results.terms)?,
+            results.cost.map(|cost| PyArray1::from_vec(py, cost)),
+            wide(results.signals)?,
+        ))
+    }
+
+    /// Frees the engine; every later call but this one raises. A step that was sent is waited for.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let mut guard = self.guard(py)?;
+        let landed = self.land(py, &mut guard);
+        *guard = Slot::Closed;
+        *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        landed.map(|_| ())
     }
 }

@@ -55,8 +55,10 @@ pub(crate) struct Scratch {
     played: Vec<bool>,
     active: Vec<bool>,
     terminated: Vec<bool>,
-    /// By dial and lane.
+    /// By dial and lane; and those of the next block, which are decoded a block ahead: what was just
+    /// stored number by number cannot be loaded as a vector at once.
     dials: Vec<f64>,
+    next_dials: Vec<f64>,
     /// Terms of the minute, and of the decision so far, by term and lane.
     minute_terms: Vec<f64>,
     terms: Vec<f64>,
@@ -71,6 +73,7 @@ impl Scratch {
             active: vec![false; lanes],
             terminated: vec![false; lanes],
             dials: vec![f64::NAN; lanes * widths.dials],
+            next_dials: vec![f64::NAN; lanes * widths.dials],
             minute_terms: vec![0.0; lanes * widths.terms],
             terms: vec![0.0; lanes * widths.terms],
             rewards: vec![0.0; lanes],
@@ -125,15 +128,23 @@ impl<W: World> Engine<W> {
     /// Steps all blocks of a part. Everything has been checked.
     pub(crate) fn step(&self, part: &mut Part<'_, W>, scratch: &mut Scratch) {
         let rows = part.rows.len();
+        let of = |index: usize| index * W::LANES..((index + 1) * W::LANES).min(rows);
+        if rows > 0 {
+            self.decoder.decode(part.actions, of(0), W::LANES, &mut scratch.next_dials);
+        }
         for index in 0..part.blocks.len() {
-            let range = index * W::LANES..((index + 1) * W::LANES).min(rows);
+            let range = of(index);
+            std::mem::swap(&mut scratch.dials, &mut scratch.next_dials);
+            if index + 1 < part.blocks.len() {
+                self.decoder.decode(part.actions, of(index + 1), W::LANES, &mut scratch.next_dials);
+            }
             self.open(part, index, range.clone(), scratch);
             self.play(&mut part.blocks[index], &mut part.rows, range.clone(), scratch);
             self.close(part, index, range, scratch);
         }
     }
 
-    /// Begins what is pending and decodes the actions.
+    /// Begins what is pending.
     fn open(
         &self,
         part: &mut Part<'_, W>,
@@ -147,7 +158,7 @@ impl<W: World> Engine<W> {
         if part.rows.status[range.clone()].iter().all(|&status| status == Status::Running) {
             scratch.played[..range.len()].fill(true);
         } else {
-            for (lane, i) in range.clone().enumerate() {
+            for (lane, i) in range.enumerate() {
                 if self.options.autoreset.before_step(part.rows.status[i]) == Turn::Play {
                     scratch.played[lane] = true;
                 } else {
@@ -156,7 +167,6 @@ impl<W: World> Engine<W> {
                 }
             }
         }
-        self.decoder.decode(part.actions, range, W::LANES, &mut scratch.dials);
         scratch.active.copy_from_slice(&scratch.played);
         scratch.terms.fill(0.0);
     }

@@ -34,6 +34,7 @@ mod error;
 mod limit;
 mod observe;
 mod options;
+mod pace;
 mod pool;
 mod row;
 mod save;

@@ -99,10 +99,41 @@ impl<W: World> Kernel for Scale<'_, W> {
 /// Writes numbers that stand by signal and lane as rows, one for each lane.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
+#[expect(clippy::needless_range_loop, reason = "a loop over lanes, which becomes shuffles")]
 fn transpose(tile: &[f32], lanes: usize, width: usize, out: &mut [f32]) {
-    for (lane, row) in out.chunks_exact_mut(width).enumerate() {
-        for (y, signals) in row.iter_mut().zip(tile.chunks_exact(lanes)) {
-            *y = signals[lane];
+    let whole = if lanes.is_multiple_of(TOGETHER) { width / 4 * 4 } else { 0 };
+    for (group, rows) in out.chunks_mut(TOGETHER * width).enumerate() {
+        let mut first = 0;
+        // Signals of sixteen lanes become neighbours in each row four at a time: a quarter of the
+        // stores, and the shuffle is made of vector instructions. Sixteen signals at a time, so that
+        // a row is found once for all of them.
+        while first < whole {
+            let fours = (whole - first).min(TOGETHER) / 4;
+            let mut quads = [[[0.0; 4]; 4]; TOGETHER];
+            for four in 0..fours {
+                let signal = |k: usize| -> &[f32; TOGETHER] {
+                    let start = (first + four * 4 + k) * lanes + group * TOGETHER;
+                    tile[start..start + TOGETHER].try_into().expect("sixteen lanes")
+                };
+                let (a, b, c, d) = (signal(0), signal(1), signal(2), signal(3));
+                for lane in 0..TOGETHER {
+                    quads[lane][four] = [a[lane], b[lane], c[lane], d[lane]];
+                }
+            }
+            for (row, quads) in rows.chunks_exact_mut(width).zip(&quads) {
+                if fours == 4 {
+                    row[first..first + TOGETHER].copy_from_slice(quads.as_flattened());
+                } else {
+                    row[first..first + fours * 4].copy_from_slice(quads[..fours].as_flattened());
+                }
+            }
+            first += fours * 4;
+        }
+        for (lane, row) in rows.chunks_exact_mut(width).enumerate() {
+            let signals = tile.chunks_exact(lanes).skip(first);
+            for (y, signals) in row[first..].iter_mut().zip(signals) {
+                *y = signals[group * TOGETHER + lane];
+            }
         }
     }
 }
@@ -231,12 +262,15 @@ mod tests {
 
     #[test]
     fn a_transpose_is_one() {
-        let (lanes, width) = (16, 45);
-        let tile: Vec<f32> = (0..lanes * width).map(|i| i as f32).collect();
-        let mut out = vec![0.0; 13 * width];
-        transpose(&tile, lanes, width, &mut out);
-        for (i, y) in out.iter().enumerate() {
-            assert_eq!(*y, tile[i % width * lanes + i / width]);
+        for (lanes, width, rows) in
+            [(16, 45, 13), (16, 48, 16), (16, 3, 16), (32, 46, 29), (4, 45, 3), (1, 9, 1)]
+        {
+            let tile: Vec<f32> = (0..lanes * width).map(|i| i as f32).collect();
+            let mut out = vec![0.0; rows * width];
+            transpose(&tile, lanes, width, &mut out);
+            for (i, y) in out.iter().enumerate() {
+                assert_eq!(*y, tile[i % width * lanes + i / width]);
+            }
         }
     }
 }

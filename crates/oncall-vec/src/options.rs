@@ -29,7 +29,8 @@ pub struct Options {
     pub split: Split,
     /// Threads that step a batch, the caller's included, 1..=256. One steps inline, without a pool;
     /// so do batches too small to be worth a hand-over (rows x signals x minutes below 8192).
-    /// Changes the speed and nothing else.
+    /// A batch that is worth it is stepped in whichever way was faster lately, so that a busy
+    /// neighbour does not make many threads slower than one. Changes the speed and nothing else.
     pub threads: usize,
     /// Length of an episode in the place of the scenario's; may be longer than it.
     pub max_minutes: Option<u32>,

@@ -25,6 +25,8 @@ const VERSION: u64 = 1;
 /// Magic, version, length.
 const HEAD: usize = 24;
 const CHECKSUM: usize = 8;
+/// Room for a state, so that it seldom has to grow.
+const STATE_BYTES: usize = 4096;
 
 fn checksum(bytes: &[u8]) -> u64 {
     let mut digest = Digest::new();
@@ -163,7 +165,8 @@ impl<W: World> VecEnv<W> {
         self.check_rows("row", &[row])?;
         self.check_seeded(&[row])?;
         let stamp = Stamp::of(&self.engine);
-        let mut bytes = MAGIC.to_vec();
+        let mut bytes = Vec::with_capacity(STATE_BYTES);
+        bytes.extend_from_slice(&MAGIC);
         let mut to = Saver(&mut bytes);
         let state = self.table.row(row);
         for mut word in [

@@ -7,6 +7,7 @@ use crate::engine::{Engine, Part, Scratch};
 use crate::error::{VecError, check_len, name_rows};
 use crate::observe::Sight;
 use crate::options::{Options, check_threads};
+use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::row::{EpisodeStats, Row, RowInfo};
 use crate::seeds::Seeds;
@@ -30,6 +31,7 @@ pub struct VecEnv<W: World> {
     /// One for each part of a batch.
     scratch: Vec<Scratch>,
     pool: Pool,
+    pace: Pace,
 }
 
 impl<W: World> std::fmt::Debug for VecEnv<W> {
@@ -61,7 +63,8 @@ impl<W: World> VecEnv<W> {
         let engine = Engine::new(world, options)?;
         let blocks = (0..num_envs.div_ceil(W::LANES)).map(|_| engine.world.new_block()).collect();
         let table = Table::new(num_envs, engine.shape());
-        let mut env = Self { engine, blocks, table, scratch: Vec::new(), pool: Pool::new(1) };
+        let (pool, pace) = (Pool::new(1), Pace::default());
+        let mut env = Self { engine, blocks, table, scratch: Vec::new(), pool, pace };
         env.set_threads(threads)?;
         Ok(env)
     }
@@ -97,6 +100,7 @@ impl<W: World> VecEnv<W> {
         self.engine.options.threads = threads;
         if self.pool.threads() != threads {
             self.pool = Pool::new(threads);
+            self.pace = Pace::default();
         }
         let parts = if threads == 1 { 1 } else { threads * PARTS_A_THREAD };
         let scratch = || Scratch::new(W::LANES, self.engine.widths);
@@ -207,11 +211,16 @@ impl<W: World> VecEnv<W> {
         out: &mut Columns<'_>,
     ) -> Result<StepSummary, VecError> {
         out.check(self.num_envs(), self.engine.widths)?;
-        self.check_turns()?;
-        self.engine.decoder.check(actions, self.num_envs())?;
+        self.check_step(actions)?;
         self.step_parts(actions, out.reborrow());
         let count = |flags: &[bool]| flags.iter().filter(|&&flag| flag).count();
         Ok(StepSummary { ended: count(&self.table.ended), reset: count(&self.table.began) })
+    }
+
+    /// Says whether [`VecEnv::step`] would take these actions now, with its errors; nothing changes.
+    pub fn check_step(&self, actions: Actions<'_>) -> Result<(), VecError> {
+        self.check_turns()?;
+        self.engine.decoder.check(actions, self.num_envs())
     }
 
     /// Refuses rows that cannot be stepped.
@@ -244,8 +253,18 @@ impl<W: World> VecEnv<W> {
     fn step_parts(&mut self, actions: Actions<'_>, columns: Columns<'_>) {
         let interval = self.engine.options.decision_interval_min as usize;
         let work = self.table.len() * self.engine.widths.signals * interval;
+        if work < SHARED_WORK_MIN || self.scratch.len() == 1 {
+            return self.step_as(false, actions, columns);
+        }
+        let mut pace = std::mem::take(&mut self.pace);
+        pace.step(|shares| self.step_as(shares, actions, columns));
+        self.pace = pace;
+    }
+
+    /// Steps the batch alone or shared.
+    fn step_as(&mut self, shares: bool, actions: Actions<'_>, columns: Columns<'_>) {
         let engine = &self.engine;
-        let parts = if work < SHARED_WORK_MIN { 1 } else { self.scratch.len() };
+        let parts = if shares { self.scratch.len() } else { 1 };
         let mut all = Part { blocks: &mut self.blocks, rows: self.table.rows(), actions, columns };
         if parts == 1 {
             engine.step(&mut all, &mut self.scratch[0]);

@@ -1,4 +1,4 @@
-//! Sixteen services side by side: a column of numbers for each field of a [`Lane`].
+//! Many services side by side: a column of numbers for each field of a [`Lane`].
 
 use crate::budget::{LONG_MIN, Sum};
 use crate::capacity::Capacity;
@@ -11,7 +11,7 @@ use oncall_core::math::{from_whole, to_whole};
 use oncall_core::{EpisodeKey, Generator};
 
 /// Services of a block.
-pub const LANES: usize = 16;
+pub const LANES: usize = 32;
 
 /// A number of each service.
 pub(crate) type Column = [f64; LANES];

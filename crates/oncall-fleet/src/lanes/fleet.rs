@@ -20,7 +20,7 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
             }
         }
         let arrived: [u8; W] = *part(&block.booting[0], self.first);
-        let before = self.get(&block.serving);
+        let before = self.see(&block.serving);
         Fleet {
             serving: lanes!(i => before[i] + from_whole(u64::from(arrived[i]))),
             booting,
@@ -40,7 +40,7 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
     /// Step 3.
     #[inline(always)]
     pub(super) fn hold_floor(&self, block: &Block, fleet: &mut Fleet<W>) {
-        let (floor, autoscale) = (self.get(&block.min_instances), self.get(&block.autoscale));
+        let (floor, autoscale) = (self.see(&block.min_instances), self.see(&block.autoscale));
         let max = lanes!(i => self.constants.at(self.first + i).fleet.instances_max);
         let missing =
             lanes!(i => math::min(floor[i], max[i]) - (fleet.serving[i] + fleet.total[i]));
@@ -77,8 +77,8 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
         fleet: &mut Fleet<W>,
         utilization: &Lanes<W>,
     ) {
-        let (floor, autoscale) = (self.get(&block.min_instances), self.get(&block.autoscale));
-        let (target, quiet) = (self.get(&block.target_utilization), self.get(&block.quiet_min));
+        let (floor, autoscale) = (self.see(&block.min_instances), self.see(&block.autoscale));
+        let (target, quiet) = (self.see(&block.target_utilization), self.see(&block.quiet_min));
         let (mut ordered, mut next_quiet) = ([0.0; W], [0.0; W]);
         for i in 0..W {
             let constants = self.constants.at(self.first + i).fleet;

@@ -14,9 +14,9 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
     #[inline(always)]
     pub(super) fn flow(&self, block: &Block, fleet: &Fleet<W>, day: &DayLanes<W>) -> FlowLanes<W> {
         let zero = [0.0; W];
-        let (shed, ttl) = (self.get(&block.shed_share), self.get(&block.cache_ttl_s));
-        let (feature, warmth) = (self.get(&block.feature), self.get(&block.warmth));
-        let warm_up_left = self.get(&block.warm_up_left_min);
+        let (shed, ttl) = (self.see(&block.shed_share), self.see(&block.cache_ttl_s));
+        let (feature, warmth) = (self.see(&block.feature), self.see(&block.warmth));
+        let warm_up_left = self.see(&block.warm_up_left_min);
         let (mut admitted_rps, mut cache_hit) = (zero, zero);
         let (mut db_utilization, mut query_ms, mut service_s) = (zero, zero, zero);
         for i in 0..W {
@@ -40,11 +40,8 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
         let per_instance =
             lanes!(i => self.constants.at(self.first + i).fleet.servers_per_instance);
         let servers = lanes!(i => per_instance[i] * fleet.serving[i]);
-        let (mut tail, mut scale, mut inverse) = (zero, zero, zero);
-        for i in 0..W {
-            let known = erlang::look_up(servers[i], admitted_rps[i] * service_s[i]);
-            (tail[i], scale[i], inverse[i]) = (known.tail, known.scale, known.inverse);
-        }
+        let load = lanes!(i => admitted_rps[i] * service_s[i]);
+        let (tail, scale, inverse) = erlang::look_up_all(&servers, &load);
         let mut flow = FlowLanes {
             admitted_rps,
             cache_hit,
@@ -86,7 +83,7 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
             if flow.admitted_rps[i] > 0.0 { rate } else { 0.0 }
         });
         let [long, short] = self.window(block, clock, &error_rate);
-        let left = self.get(&block.budget_left);
+        let left = self.see(&block.budget_left);
         let mut found = BudgetLanes {
             error_rate,
             burn: zero,

@@ -205,6 +205,12 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
         *part(column, self.first)
     }
 
+    /// As [`Place::get`], where the column does not change before it was read.
+    #[inline(always)]
+    pub(super) fn see<'b>(&self, column: &'b Column) -> &'b Lanes<W> {
+        part(column, self.first)
+    }
+
     #[inline(always)]
     pub(super) fn put(&self, column: &mut Column, values: &Lanes<W>) {
         commit(part_mut(column, self.first), &self.mask, values);
@@ -231,15 +237,23 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
 
     #[inline(always)]
     fn keep(&self, column: &mut Column, new: &Lanes<W>) {
-        let old = self.get(column);
-        self.put(column, &lanes!(i => if new[i].is_nan() { old[i] } else { new[i] }));
+        let kept: &mut Lanes<W> = part_mut(column, self.first);
+        for i in 0..W {
+            let plays = self.mask.all | self.mask.lanes[i];
+            let turned = plays & !new[i].is_nan();
+            kept[i] = if turned { new[i] } else { kept[i] };
+        }
     }
 
     #[inline(always)]
     fn switch(&self, column: &mut Column, new: &Lanes<W>) {
-        let old = self.get(column);
-        let on = lanes!(i => if new[i] > 0.5 { 1.0 } else { 0.0 });
-        self.put(column, &lanes!(i => if new[i].is_nan() { old[i] } else { on[i] }));
+        let kept: &mut Lanes<W> = part_mut(column, self.first);
+        for i in 0..W {
+            let plays = self.mask.all | self.mask.lanes[i];
+            let turned = plays & !new[i].is_nan();
+            let on = if new[i] > 0.5 { 1.0 } else { 0.0 };
+            kept[i] = if turned { on } else { kept[i] };
+        }
     }
 
     /// The columns of an event.
@@ -284,7 +298,7 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
     /// Instances billed: serving, booting, and the second fleet while a rollback prepares.
     #[inline(always)]
     fn billed(&self, block: &Block, fleet: &Fleet<W>) -> Lanes<W> {
-        let rollback = self.get(&block.rollback_left_min);
+        let rollback = self.see(&block.rollback_left_min);
         lanes!(i => {
             let second = if rollback[i] > 0.0 { fleet.serving[i] } else { 0.0 };
             fleet.serving[i] + fleet.total[i] + second
@@ -302,7 +316,7 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
         budget: &BudgetLanes<W>,
         billed: &Lanes<W>,
     ) {
-        let (shed, ttl) = (self.get(&block.shed_share), self.get(&block.cache_ttl_s));
+        let (shed, ttl) = (self.see(&block.shed_share), self.see(&block.cache_ttl_s));
         let (mut shed_traffic, mut fleet_usd_h) = ([0.0; W], [0.0; W]);
         for i in 0..W {
             let constants = self.constants.at(self.first + i);
@@ -387,11 +401,11 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
         budget: &BudgetLanes<W>,
         (billed, terms): (&Lanes<W>, &mut [f64]),
     ) {
-        let (shed, ttl) = (self.get(&block.shed_share), self.get(&block.cache_ttl_s));
-        let feature = self.get(&block.feature);
-        let cost = self.get(&block.cost_usd);
-        let admitted = self.get(&block.admitted_requests);
-        let recommended = self.get(&block.recommended_requests);
+        let (shed, ttl) = (self.see(&block.shed_share), self.see(&block.cache_ttl_s));
+        let feature = self.see(&block.feature);
+        let cost = self.see(&block.cost_usd);
+        let admitted = self.see(&block.admitted_requests);
+        let recommended = self.see(&block.recommended_requests);
         let mut dollars = [[0.0; W]; TERMS];
         let mut sums = [[0.0; W]; 3];
         for i in 0..W {
@@ -429,15 +443,16 @@ impl<const W: usize, C: ConstantsAt> Place<'_, W, C> {
     /// Step 14: what happens after the minute shows in the next one.
     #[inline(always)]
     fn after(&self, block: &mut Block, fleet: &mut Fleet<W>, flow: &FlowLanes<W>) {
-        let (warmth, recovery) = (self.get(&block.warmth), self.get(&block.recovery));
-        let warm_up = self.get(&block.warm_up_left_min);
+        let (warmth, recovery) = (self.see(&block.warmth), self.see(&block.recovery));
+        let warm_up = self.see(&block.warm_up_left_min);
         let warmed = lanes!(i => {
             let cache = self.constants.at(self.first + i).cache;
             let load = flow.db_utilization[i];
             cache::warmed(&cache, warmth[i], recovery[i], load, warm_up[i] > 0.0)
         });
         self.put(&mut block.warmth, &warmed);
-        self.put(&mut block.warm_up_left_min, &lanes!(i => math::max(warm_up[i] - 1.0, 0.0)));
+        let left = lanes!(i => math::max(warm_up[i] - 1.0, 0.0));
+        self.put(&mut block.warm_up_left_min, &left);
         let rollback = self.get(&block.rollback_left_min);
         if any(&rollback) {
             self.put(&mut block.rollback_left_min, &lanes!(i => math::max(rollback[i] - 1.0, 0.0)));

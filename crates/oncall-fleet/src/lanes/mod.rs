@@ -28,27 +28,33 @@ mod scene;
 
 pub use block::{Block, LANES};
 
-use crate::Lane;
 #[cfg(debug_assertions)]
 use crate::invariants;
 use crate::params::Params;
 use crate::world::FleetWorld;
+use crate::{Lane, step};
 use minute::{Minute, Together, play_alone};
-use oncall_core::{Digest, EpisodeKey, Generator, LoadError, Spec, World, isa};
+use oncall_core::{Digest, EpisodeKey, Generator, LoadError, Spec, World, isa, world::Saver};
 use scene::{ConstantsAt, Own, Same, Scene};
 
-/// A scenario, or a mixture of scenarios of which each episode draws one; sixteen services a block.
+/// A scenario, or a mixture of scenarios of which each episode draws one; [`LANES`] services a block.
 #[derive(Debug, Clone)]
 pub struct FleetLanes {
     fleet: FleetWorld,
     scene: Scene,
+    /// A service of each scenario, to read saved ones into.
+    fresh: Vec<Lane>,
 }
 
 impl FleetLanes {
     /// The same world in blocks.
     pub fn new(fleet: FleetWorld) -> Self {
         let scene = Scene::new(&fleet);
-        Self { fleet, scene }
+        let open = |(variant, params)| {
+            step::open(params, variant as u32, EpisodeKey::default(), fleet.pinned())
+        };
+        let fresh = fleet.variants().iter().enumerate().map(open).collect();
+        Self { fleet, scene, fresh }
     }
 
     /// The world whose episodes are played.
@@ -168,13 +174,11 @@ impl World for FleetLanes {
     }
 
     fn save(&self, block: &Block, lane: usize, out: &mut Vec<u8>) {
-        self.fleet.save(&self.lane(block, lane), 0, out);
+        self.lane(block, lane).visit(&mut Saver(out));
     }
 
     fn load(&self, block: &mut Block, lane: usize, bytes: &[u8]) -> Result<(), LoadError> {
-        let mut loaded = self.lane(block, lane);
-        self.fleet.load(&mut loaded, 0, bytes)?;
-        block.put(lane, &loaded);
+        block.put(lane, &self.fleet.read(bytes, |variant| self.fresh[variant])?);
         Ok(())
     }
 
