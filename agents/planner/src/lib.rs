@@ -12,6 +12,7 @@
 //! | `level` | the cheapest shed share, recommendations and TTL of a minute |
 //! | `table`, `fleet`, `solve` | the cheapest fleet of a shift by dynamic programming |
 //! | `presses`, `local` | presses and blocks moved while it pays |
+//! | `receding` | an honest planner, which knows no more than the operator, as a policy |
 //! | `reference` | the committed constants, and a sample of them computed again |
 
 mod clairvoyant;
@@ -21,6 +22,7 @@ mod fleet;
 mod level;
 mod local;
 mod presses;
+mod receding;
 mod reference;
 mod search;
 mod seeds;
@@ -34,6 +36,7 @@ pub use clairvoyant::{
 };
 pub use episode::Schedule;
 pub use error::PlannerError;
+pub use receding::{RECEDING_NAME, RecedingPlanner};
 pub use reference::{
     PLANNER_VERSION, PlannedScenario, PlannerReference, REFERENCE_SEARCH, Recomputed,
     ReferenceCheck, planner_reference, reference_check, summarise,

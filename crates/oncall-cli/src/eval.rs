@@ -12,8 +12,10 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use oncall_core::Split;
 use oncall_env::Scenario;
 use oncall_eval::planned::{PlannedEpisodes, compare_to_planner, episodes_to_play};
-use oncall_eval::{Contender, Plan, Progress, Report, ScenarioEpisodes, episode_minutes, evaluate};
-use oncall_planner::{PlannedScenario, planner_reference};
+use oncall_eval::{
+    Contender, EvalError, Plan, Progress, Report, ScenarioEpisodes, episode_minutes, evaluate,
+};
+use oncall_planner::{PlannedScenario, RecedingPlanner, planner_reference};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -135,10 +137,13 @@ fn planned_episodes() -> Vec<PlannedEpisodes> {
 fn contenders(policies: Option<PolicyList>) -> anyhow::Result<Vec<Contender>> {
     match policies {
         None => Ok(oncall_eval::default_contenders()),
-        Some(list) => {
-            Ok(list.0.iter().map(|text| Contender::parse(text)).collect::<Result<_, _>>()?)
-        }
+        Some(list) => Ok(list.0.iter().map(|text| contender(text)).collect::<Result<_, _>>()?),
     }
+}
+
+/// A policy by name: a rule of the list, or the honest planner.
+pub(crate) fn contender(text: &str) -> Result<Contender, EvalError> {
+    RecedingPlanner::contender(text).map_or_else(|| Contender::parse(text), Ok)
 }
 
 /// Processors that this process may use.

@@ -81,6 +81,16 @@ pub fn run_policy(
     play(scenario, &make, plan, ROWS_A_THREAD, progress)
 }
 
+/// [`run_policy`] for a policy of another room.
+pub(crate) fn run_made(
+    scenario: &Scenario,
+    make: fn(&str) -> Box<dyn Policy>,
+    plan: Plan,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<EpisodeResult>, EvalError> {
+    play(scenario, &|| Ok(make(&scenario.name)), plan, ROWS_A_THREAD, progress)
+}
+
 /// Makes a policy object for a row.
 type Make<'a> = dyn Fn() -> Result<Box<dyn Policy>, EvalError> + Sync + 'a;
 
