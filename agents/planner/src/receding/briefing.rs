@@ -15,7 +15,7 @@ pub(super) struct Surges {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Briefing {
     pub(super) surges: Surges,
-    /// Whether a surge surely comes, and how many more may come later on average.
+    /// Whether a surge surely comes, and the probability of a second one.
     pub(super) surge: (bool, f64),
     /// The same of flushes whose time nobody knows.
     pub(super) flush: (bool, f64),
@@ -67,25 +67,58 @@ impl Briefing {
         }
     }
 
-    /// Probability that a surge begins in the next minute. One that surely comes may begin at any time
-    /// that leaves an hour for its decay.
-    pub(super) fn surge_hazard(&self, seen: u32, left_min: f64, shift_min: f64) -> f64 {
-        hazard(self.surge, seen, left_min - 60.0, shift_min)
+    /// Probability that a surge begins in the next minute.
+    pub(super) fn surge_hazard(&self, past: Past, now_min: f64, shift_min: f64) -> f64 {
+        hazard(self.surge, past, now_min, shift_min, SURGE_MIN)
     }
 
     /// Probability that the cache is emptied in the next minute.
-    pub(super) fn flush_hazard(&self, seen: u32, left_min: f64, shift_min: f64) -> f64 {
-        hazard(self.flush, seen, left_min, shift_min)
+    pub(super) fn flush_hazard(&self, past: Past, now_min: f64, shift_min: f64) -> f64 {
+        hazard(self.flush, past, now_min, shift_min, FLUSH_MIN)
     }
 }
 
+/// Incidents of a kind so far: how many, and the minute of the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Past {
+    pub(super) count: u32,
+    pub(super) last_min: f64,
+}
+
+impl Past {
+    /// Takes in the count as it stands before minute `now_min`.
+    pub(super) fn update(&mut self, count: u32, now_min: f64) {
+        if count > self.count {
+            *self = Self { count, last_min: now_min };
+        }
+    }
+}
+
+/// Time that is left for an incident which surely comes: a surge decays over the hour, a cache warms up
+/// in half an hour.
+const SURGE_MIN: f64 = 60.0;
+const FLUSH_MIN: f64 = 40.0;
 /// Least time over which something that surely comes is spread.
 const SURELY_WITHIN_MIN: f64 = 30.0;
 
-fn hazard((sure, more): (bool, f64), seen: u32, left_min: f64, shift_min: f64) -> f64 {
-    let first = if sure && seen == 0 { 1.0 / left_min.max(SURELY_WITHIN_MIN) } else { 0.0 };
-    let later = if seen <= 1 { more / shift_min.max(1.0) } else { 0.0 };
-    first + later
+/// The first incident comes at any time that leaves enough of the shift, each as likely as the other; a
+/// second one with some probability at any time after the first.
+fn hazard(
+    (sure, second): (bool, f64),
+    past: Past,
+    now_min: f64,
+    shift_min: f64,
+    own_min: f64,
+) -> f64 {
+    match past.count {
+        0 if sure => 1.0 / (shift_min - now_min - own_min).max(SURELY_WITHIN_MIN),
+        1 => {
+            let rest_min = (shift_min - past.last_min).max(SURELY_WITHIN_MIN);
+            let waited = (now_min - past.last_min) / rest_min;
+            second / rest_min / (1.0 - second * waited.clamp(0.0, 1.0))
+        }
+        _ => 0.0,
+    }
 }
 
 #[cfg(test)]
@@ -95,13 +128,21 @@ mod tests {
     #[test]
     fn the_one_surge_grows_more_likely_until_it_came() {
         let spike = Briefing::of("spike", 240);
-        assert_eq!(spike.surge_hazard(0, 240.0, 240.0), 1.0 / 180.0);
-        assert_eq!(spike.surge_hazard(0, 100.0, 240.0), 1.0 / 40.0);
-        assert_eq!(spike.surge_hazard(1, 100.0, 240.0), 0.0);
+        let mut past = Past::default();
+        assert_eq!(spike.surge_hazard(past, 0.0, 240.0), 1.0 / 180.0);
+        assert_eq!(spike.surge_hazard(past, 140.0, 240.0), 1.0 / 40.0);
+        assert_eq!(spike.surge_hazard(past, 230.0, 240.0), 1.0 / 30.0);
+        past.update(1, 140.0);
+        past.update(1, 150.0);
+        assert_eq!(past, Past { count: 1, last_min: 140.0 });
+        assert_eq!(spike.surge_hazard(past, 150.0, 240.0), 0.0);
         assert_eq!(spike, Briefing::of("mixed", 240));
+        // Half of the shifts have a second one: that it has not come makes one likelier.
         let hard = Briefing::of("spike-hard", 240);
-        assert_eq!(hard.surge_hazard(1, 100.0, 240.0), 0.5 / 240.0);
-        assert_eq!(hard.surge_hazard(2, 100.0, 240.0), 0.0);
+        assert_eq!(hard.surge_hazard(past, 140.0, 240.0), 0.5 / 100.0);
+        assert!((hard.surge_hazard(past, 239.0, 240.0) - 0.005 / 0.505).abs() < 1e-12);
+        past.update(2, 200.0);
+        assert_eq!(hard.surge_hazard(past, 210.0, 240.0), 0.0);
         assert_eq!(Briefing::of("my-file", 240), Briefing::default());
     }
 }

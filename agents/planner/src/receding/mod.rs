@@ -23,7 +23,7 @@ mod tests;
 
 use crate::level::{Level, Steps, cheapest};
 use crate::table::exact;
-use briefing::Briefing;
+use briefing::{Briefing, Past};
 use forecast::{Forecast, Path};
 use model::{Minute, Model, SPREAD, SPREAD_SURGE, spread_out};
 use oncall_core::math;
@@ -65,7 +65,8 @@ struct Memory {
     sight: Sight,
     forecast: Forecast,
     orders: Orders,
-    flushes: u32,
+    surges: Past,
+    flushes: Past,
     floor: usize,
     level: Level,
     planned_min: Option<u32>,
@@ -110,7 +111,8 @@ impl Memory {
             sight: Sight::new(),
             forecast: Forecast::new(told.surges),
             orders: Orders::new(told.boot_min),
-            flushes: 0,
+            surges: Past::default(),
+            flushes: Past::default(),
             floor: board.count(Sig::serving).max(1) as usize,
             level: Level { shed: 0.0, feature: true, log_ttl: math::ln_1p(ttl_s) },
             planned_min: None,
@@ -124,7 +126,9 @@ impl Memory {
         self.forecast.read(seen_h, board.get(Sig::offered_rps));
         self.orders.read(now, board.count(Sig::booting));
         let state = self.sight.read(board, now, &self.orders, &mut self.model);
-        self.flushes += u32::from(self.sight.flushed);
+        let flushes = self.flushes.count + u32::from(self.sight.flushed);
+        self.flushes.update(flushes, f64::from(now));
+        self.surges.update(self.forecast.seen(), f64::from(now));
 
         let left_min = board.count(Sig::shift_left_min).max(1) as usize;
         let cold = state.warmth < WARM || state.warm_up_left_min > 0;
@@ -139,7 +143,7 @@ impl Memory {
             paths: &paths,
             usual_rps: &usual_rps,
             surging: self.forecast.surging(),
-            threat: self.threat(left_min as f64, cold),
+            threat: self.threat(f64::from(now), cold),
             flush_in_min,
         };
 
@@ -166,14 +170,14 @@ impl Memory {
     }
 
     /// What may come; nobody prepares for more while something goes on.
-    fn threat(&self, left_min: f64, cold: bool) -> Threat {
+    fn threat(&self, now_min: f64, cold: bool) -> Threat {
         let busy = cold || self.forecast.rising();
         let factor = if busy { 0.0 } else { 1.0 };
-        let (surges, flushes) = (self.forecast.seen(), self.flushes);
+        let (told, shift_min) = (&self.told, self.shift_min);
         Threat {
-            surge_per_min: factor * self.told.surge_hazard(surges, left_min, self.shift_min),
-            flush_per_min: factor * self.told.flush_hazard(flushes, left_min, self.shift_min),
-            surges: self.told.surges,
+            surge_per_min: factor * told.surge_hazard(self.surges, now_min, shift_min),
+            flush_per_min: factor * told.flush_hazard(self.flushes, now_min, shift_min),
+            surges: told.surges,
         }
     }
 
