@@ -41,6 +41,8 @@ const HORIZON_MIN: usize = 40;
 const HORIZON_COLD_MIN: usize = 20;
 /// On quiet minutes the fleet is planned this often.
 const REVIEW_MIN: u32 = 3;
+/// Warmth from which a flush has passed, and another is prepared for.
+const WARM_AGAIN: f64 = 0.85;
 /// A press must pay this much.
 const PRESS_USD: f64 = 0.01;
 /// The search for the next minute's level, from the best of a list.
@@ -143,7 +145,7 @@ impl Memory {
             paths: &paths,
             usual_rps: &usual_rps,
             surging: self.forecast.surging(),
-            threat: self.threat(f64::from(now), cold),
+            threat: self.threat(f64::from(now), state.warmth < WARM_AGAIN || state.warm_up_left_min > 0),
             flush_in_min,
         };
 

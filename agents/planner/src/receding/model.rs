@@ -339,6 +339,9 @@ mod tests {
         let surely = model.best_setting(&[(1.0, emptied)], 12);
         assert_eq!((calm.shed, calm.feature), (0.0, true));
         assert!(may.shed > 0.0 && may.feature, "{may:?}");
-        assert!(surely.shed == 1.0 && !surely.feature, "{surely:?}");
+        // Twelve instances carry it at half the shedding; eight do not.
+        assert!(surely.shed >= may.shed, "{surely:?}");
+        let short = model.best_setting(&[(1.0, emptied)], 8);
+        assert!(short.shed == 1.0 && model.usd(&emptied, &short, 8).0 > 0.1, "{short:?}");
     }
 }

@@ -11,6 +11,8 @@ use crate::fleet::{self, Costs, Rules};
 pub(super) const WARM: f64 = 0.97;
 /// Points of size and of rise of a surge that may come.
 const GRID: usize = 3;
+/// While a surge rises, nobody knows the next minute: the dials are set for more than comes, or for less.
+const UNSURE: f64 = 1.06;
 /// Minutes between two rows of a threat; between them it hardly differs.
 const ANCHOR_MIN: usize = 20;
 
@@ -79,7 +81,8 @@ impl Threat {
                 for j in 1..=boot_min {
                     let risen = ((j as f64 + 0.5) / rise_min).min(1.0);
                     let offered_rps = minute.offered_rps + usual_rps * size * risen;
-                    SURGE.add_to(&mut row, weight, offered_rps * minute.cpu_factor);
+                    let forecast_rps = UNSURE * offered_rps * minute.cpu_factor;
+                    SURGE.add_to(&mut row, weight, forecast_rps);
                 }
             }
             minutes += self.surge_per_min * boot_min as f64;
