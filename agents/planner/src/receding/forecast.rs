@@ -18,6 +18,8 @@ const OVER: f64 = 0.04;
 const TOPPED: f64 = 0.5;
 /// Extra demand that is no false alarm.
 const SURELY: f64 = 0.25;
+/// What rises again within this time is the same surge, minutes.
+const SAME_MIN: u32 = 5;
 /// Weight of the newest minute in a decaying surge.
 const SMOOTH_SURGE: f64 = 0.3;
 /// Points of the times for which a rise may go on.
@@ -52,6 +54,8 @@ pub(super) struct Forecast {
     /// Surges that were large enough to be none by chance.
     seen: u32,
     counted: bool,
+    /// Minutes since its top.
+    fallen_min: u32,
 }
 
 /// What may be asked for, by minute.
@@ -73,6 +77,7 @@ impl Forecast {
             risen_min: 0,
             seen: 0,
             counted: false,
+            fallen_min: 0,
         }
     }
 
@@ -88,6 +93,7 @@ impl Forecast {
         if self.risen_min > 0 {
             self.go_on(extra);
         } else if self.surge > 0.0 {
+            self.fallen_min += 1;
             let expected = self.surge * math::exp(-1.0 / self.told.decay_min);
             if extra - expected > noise {
                 self.begin(expected, extra);
@@ -110,8 +116,10 @@ impl Forecast {
     }
 
     fn begin(&mut self, from: f64, extra: f64) {
+        // One that seemed to have passed its top and did not is no other.
+        self.counted &= self.surge > 0.0 && self.fallen_min < SAME_MIN;
         (self.began_at, self.surge, self.slope) = (from, extra, extra - from);
-        (self.risen_min, self.counted) = (1, false);
+        (self.risen_min, self.fallen_min) = (1, 0);
     }
 
     fn go_on(&mut self, extra: f64) {
@@ -276,6 +284,23 @@ mod tests {
             }
         }
         assert!(!forecast.surging() && forecast.seen() == 1);
+    }
+
+    /// A rise that halts for a minute is one surge, and one half an hour later is another.
+    #[test]
+    fn surges_are_counted_once() {
+        let mut forecast = Forecast::new(TOLD);
+        let mut factors = vec![1.0, 1.0, 1.2, 1.6, 1.6, 2.2, 2.8];
+        factors.extend((0..30).map(|t| 1.0 + 1.8 * (-f64::from(t) / 45.0).exp()));
+        let top = factors[factors.len() - 1];
+        for (minute, factor) in factors.into_iter().enumerate() {
+            forecast.read(clock_h_of(minute), usual(clock_h_of(minute)) * factor);
+        }
+        assert_eq!((forecast.seen(), forecast.rising()), (1, false));
+        for (t, extra) in [(37, 0.5), (38, 1.0)] {
+            forecast.read(clock_h_of(t), usual(clock_h_of(t)) * (top + extra));
+        }
+        assert_eq!((forecast.seen(), forecast.rising()), (2, true));
     }
 
     fn clock_h_of(minute: usize) -> f64 {

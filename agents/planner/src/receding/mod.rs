@@ -145,7 +145,8 @@ impl Memory {
             paths: &paths,
             usual_rps: &usual_rps,
             surging: self.forecast.surging(),
-            threat: self.threat(f64::from(now), state.warmth < WARM_AGAIN || state.warm_up_left_min > 0),
+            threat: self
+                .threat(f64::from(now), state.warmth < WARM_AGAIN || state.warm_up_left_min > 0),
             flush_in_min,
         };
 

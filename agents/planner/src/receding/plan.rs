@@ -11,6 +11,9 @@ use crate::fleet::{self, Costs, Rules};
 pub(super) const WARM: f64 = 0.97;
 /// Points of size and of rise of a surge that may come.
 const GRID: usize = 3;
+/// Probability of a surge about as steep as can be, and how much of the first minute it then rises.
+const TAIL: f64 = 0.04;
+const TAIL_MIN: f64 = 0.85;
 /// While a surge rises, nobody knows the next minute: the dials are set for more than comes, or for less.
 const UNSURE: f64 = 1.06;
 /// Minutes between two rows of a threat; between them it hardly differs.
@@ -50,13 +53,17 @@ impl Threat {
     pub(super) fn next(&self, minute: Minute, usual_rps: f64) -> Vec<(f64, Minute)> {
         let mut minutes = Vec::new();
         if self.surge_per_min > 0.0 {
+            let share = self.surge_per_min * (1.0 - TAIL) / (GRID * GRID) as f64;
             for i in 0..GRID * GRID {
                 let (size, rise_min) = self.surge(i);
-                // It begins in the middle of a minute.
-                let offered_rps = minute.offered_rps + usual_rps * 0.5 * size / rise_min;
-                let weight = self.surge_per_min / (GRID * GRID) as f64;
-                minutes.push((weight, Minute { offered_rps, ..minute }));
+                // It begins somewhere within a minute: a Latin square of size, rise and what is left.
+                let left_min = middle((0.0, 1.0), (i % GRID + GRID - i / GRID) % GRID, GRID);
+                let offered_rps = minute.offered_rps + usual_rps * left_min * size / rise_min;
+                minutes.push((share, Minute { offered_rps, ..minute }));
             }
+            let Surges { size, rise_min, .. } = self.surges;
+            let offered_rps = minute.offered_rps + usual_rps * TAIL_MIN * size.1 / rise_min.0;
+            minutes.push((self.surge_per_min * TAIL, Minute { offered_rps, ..minute }));
         }
         if self.flush_per_min > 0.0 {
             minutes.push((self.flush_per_min, Minute { warmth: 0.0, ..minute }));
