@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
                         runbook,hpa:target=0.5,min=6\n  oncall eval --json \
                         scores.json --csv episodes.csv\n\nEvery policy plays the same episodes, and \
                         the same numbers come out for any number of threads. Policies play with the \
-                        parameters that were tuned for the scenario on training episodes. How often a \
+                        parameters that were tuned for the scenario on training episodes; \
+                        `planner-honest`, which plans on its own forecast, plays if it is named. How often a \
                         policy beats the planner is counted on the planner's own episodes, see \
                         `oncall reference`."
 )]
@@ -261,6 +262,14 @@ mod tests {
 
     /// The search starts from the rules on the very episode, so a tuned rule cannot be above it: if the
     /// mornings were not the same ones, every other episode would be.
+    #[test]
+    fn the_honest_planner_is_no_rule() {
+        assert!(contender("runbook").unwrap().is_rule());
+        let planner = contender("planner-honest").unwrap();
+        assert!(!planner.is_rule() && planner.name == "planner-honest");
+        assert!(contender("planner-dishonest").is_err());
+    }
+
     #[test]
     fn the_planner_is_compared_on_its_own_mornings() {
         let scenarios = ["spike", "steady", "mixed"].map(|name| scenarios::open(name).unwrap());

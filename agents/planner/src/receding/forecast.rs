@@ -195,7 +195,9 @@ impl Forecast {
             });
         }
         let sum: f64 = rises.iter().map(|rise| rise.weight).sum();
-        rises.iter_mut().for_each(|rise| rise.weight /= sum);
+        for rise in &mut rises {
+            rise.weight /= sum;
+        }
         rises
     }
 

@@ -134,6 +134,7 @@ impl Memory {
 
         let left_min = board.count(Sig::shift_left_min).max(1) as usize;
         let cold = state.warmth < WARM || state.warm_up_left_min > 0;
+        let flushing = state.warmth < WARM_AGAIN || state.warm_up_left_min > 0;
         let flush_in_min = minutes_until(self.told.flush_at_h, clock_h);
         let horizon = if cold { HORIZON_COLD_MIN } else { HORIZON_MIN }.min(left_min);
         let paths = self.forecast.paths(clock_h, horizon);
@@ -145,8 +146,7 @@ impl Memory {
             paths: &paths,
             usual_rps: &usual_rps,
             surging: self.forecast.surging(),
-            threat: self
-                .threat(f64::from(now), state.warmth < WARM_AGAIN || state.warm_up_left_min > 0),
+            threat: self.threat(f64::from(now), flushing),
             flush_in_min,
         };
 
@@ -165,7 +165,7 @@ impl Memory {
             self.planned_min = Some(now);
         }
         let rollback = self.must_roll_back(&state, left_min as f64, clock_h);
-        let next = self.next_minutes(&outlook, warm_up);
+        let next = next_minutes(&outlook, warm_up);
         let serving = (state.serving + state.coming[0] as usize).min(self.floor).max(1);
         self.level = self.best_level(&next, serving);
         self.orders.set_floor(now, state.serving as u32, self.floor as u32);
@@ -173,8 +173,8 @@ impl Memory {
     }
 
     /// What may come; nobody prepares for more while something goes on.
-    fn threat(&self, now_min: f64, cold: bool) -> Threat {
-        let busy = cold || self.forecast.rising();
+    fn threat(&self, now_min: f64, flushing: bool) -> Threat {
+        let busy = flushing || self.forecast.rising();
         let factor = if busy { 0.0 } else { 1.0 };
         let (told, shift_min) = (&self.told, self.shift_min);
         Threat {
@@ -182,27 +182,6 @@ impl Memory {
             flush_per_min: factor * told.flush_hazard(self.flushes, now_min, shift_min),
             surges: told.surges,
         }
-    }
-
-    /// What the next minute may be, with weights.
-    fn next_minutes(&self, outlook: &Outlook<'_>, warm_up: bool) -> Vec<(f64, Minute)> {
-        let state = outlook.state;
-        let warmth = if outlook.flush_in_min == Some(0) { 0.0 } else { state.warmth };
-        let minute = |path: &Path| Minute {
-            offered_rps: path.rates_rps[0],
-            warmth,
-            warm_up: warm_up || state.warm_up_left_min > 0,
-            cpu_factor: state.cpu_factor,
-        };
-        let threat = &outlook.threat;
-        let rest = 1.0 - threat.surge_per_min - threat.flush_per_min;
-        let spread = if outlook.surging { SPREAD_SURGE } else { SPREAD };
-        let mut minutes: Vec<(f64, Minute)> = Vec::new();
-        for path in outlook.paths {
-            minutes.extend(spread_out(rest * path.weight, minute(path), spread));
-        }
-        minutes.extend(threat.next(minute(&outlook.paths[0]), outlook.usual_rps[0]));
-        minutes
     }
 
     fn best_level(&self, minutes: &[(f64, Minute)], serving: usize) -> Level {
@@ -227,6 +206,27 @@ impl Memory {
         let saved_usd = self.model.errors_usd(state.build_errors) * saved_min;
         told || state.build_errors > 0.0 && saved_usd > second_usd
     }
+}
+
+/// What the next minute may be, with weights.
+fn next_minutes(outlook: &Outlook<'_>, warm_up: bool) -> Vec<(f64, Minute)> {
+    let state = outlook.state;
+    let warmth = if outlook.flush_in_min == Some(0) { 0.0 } else { state.warmth };
+    let minute = |path: &Path| Minute {
+        offered_rps: path.rates_rps[0],
+        warmth,
+        warm_up: warm_up || state.warm_up_left_min > 0,
+        cpu_factor: state.cpu_factor,
+    };
+    let threat = &outlook.threat;
+    let rest = 1.0 - threat.surge_per_min - threat.flush_per_min;
+    let spread = if outlook.surging { SPREAD_SURGE } else { SPREAD };
+    let mut minutes: Vec<(f64, Minute)> = Vec::new();
+    for path in outlook.paths {
+        minutes.extend(spread_out(rest * path.weight, minute(path), spread));
+    }
+    minutes.extend(threat.next(minute(&outlook.paths[0]), outlook.usual_rps[0]));
+    minutes
 }
 
 /// Whole minutes from `clock_h` until a time of day; none if it is over.

@@ -341,7 +341,8 @@ mod tests {
         assert!(may.shed > 0.0 && may.feature, "{may:?}");
         // Twelve instances carry it at half the shedding; eight do not.
         assert!(surely.shed >= may.shed, "{surely:?}");
-        let short = model.best_setting(&[(1.0, emptied)], 8);
-        assert!(short.shed == 1.0 && model.usd(&emptied, &short, 8).0 > 0.1, "{short:?}");
+        let short = model.best_setting(&[(1.0, emptied)], 4);
+        assert!(short.shed == 1.0 && !short.feature, "{short:?}");
+        assert!(model.usd(&emptied, &short, 4).0 > 1.0);
     }
 }
