@@ -343,6 +343,6 @@ mod tests {
         assert!(surely.shed >= may.shed, "{surely:?}");
         let short = model.best_setting(&[(1.0, emptied)], 4);
         assert!(short.shed == 1.0 && !short.feature, "{short:?}");
-        assert!(model.usd(&emptied, &short, 4).0 > 1.0);
+        assert!(model.usd(&emptied, &calm, 4).0 > 10.0 * model.usd(&emptied, &short, 4).0);
     }
 }
