@@ -13,6 +13,7 @@
 //! | `table`, `fleet`, `solve` | the cheapest fleet of a shift by dynamic programming |
 //! | `informed` | the same without foresight: told of an incident when it can first be seen |
 //! | `presses`, `local` | presses and blocks moved while it pays |
+//! | `receding` | an honest planner, which knows no more than the operator, as a policy |
 //! | `reference` | the committed constants, and a sample of them computed again |
 
 mod clairvoyant;
@@ -23,6 +24,7 @@ mod informed;
 mod level;
 mod local;
 mod presses;
+mod receding;
 mod reference;
 mod search;
 mod seeds;
@@ -37,6 +39,7 @@ pub use clairvoyant::{
 pub use episode::Schedule;
 pub use error::PlannerError;
 pub use informed::{INFORMED_SEARCH, InformedScenario, Posture, informed, plan_informed};
+pub use receding::{RECEDING_NAME, RecedingPlanner};
 pub use reference::{
     PLANNER_VERSION, PlannedScenario, PlannerReference, REFERENCE_SEARCH, Recomputed,
     ReferenceCheck, planner_reference, reference_check, standard_error, summarise,

@@ -12,8 +12,10 @@ use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use oncall_core::Split;
 use oncall_env::Scenario;
 use oncall_eval::planned::{PlannedEpisodes, compare_to_planner, episodes_to_play};
-use oncall_eval::{Contender, Plan, Progress, Report, ScenarioEpisodes, episode_minutes, evaluate};
-use oncall_planner::{PlannedScenario, planner_reference};
+use oncall_eval::{
+    Contender, EvalError, Plan, Progress, Report, ScenarioEpisodes, episode_minutes, evaluate,
+};
+use oncall_planner::{PlannedScenario, RecedingPlanner, planner_reference};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +26,8 @@ use std::path::{Path, PathBuf};
                         runbook,hpa:target=0.5,min=6\n  oncall eval --json \
                         scores.json --csv episodes.csv\n\nEvery policy plays the same episodes, and \
                         the same numbers come out for any number of threads. Policies play with the \
-                        parameters that were tuned for the scenario on training episodes. How often a \
+                        parameters that were tuned for the scenario on training episodes; \
+                        `planner-honest`, which plans on its own forecast, plays if it is named. How often a \
                         policy beats the planner is counted on the planner's own episodes, see \
                         `oncall reference`."
 )]
@@ -135,10 +138,13 @@ fn planned_episodes() -> Vec<PlannedEpisodes> {
 fn contenders(policies: Option<PolicyList>) -> anyhow::Result<Vec<Contender>> {
     match policies {
         None => Ok(oncall_eval::default_contenders()),
-        Some(list) => {
-            Ok(list.0.iter().map(|text| Contender::parse(text)).collect::<Result<_, _>>()?)
-        }
+        Some(list) => Ok(list.0.iter().map(|text| contender(text)).collect::<Result<_, _>>()?),
     }
+}
+
+/// A policy by name: a rule of the list, or the honest planner.
+pub(crate) fn contender(text: &str) -> Result<Contender, EvalError> {
+    RecedingPlanner::contender(text).map_or_else(|| Contender::parse(text), Ok)
 }
 
 /// Processors that this process may use.
@@ -256,6 +262,14 @@ mod tests {
 
     /// The search starts from the rules on the very episode, so a tuned rule cannot be above it: if the
     /// mornings were not the same ones, every other episode would be.
+    #[test]
+    fn the_honest_planner_is_no_rule() {
+        assert!(contender("runbook").unwrap().is_rule());
+        let planner = contender("planner-honest").unwrap();
+        assert!(!planner.is_rule() && planner.name == "planner-honest");
+        assert!(contender("planner-dishonest").is_err());
+    }
+
     #[test]
     fn the_planner_is_compared_on_its_own_mornings() {
         let scenarios = ["spike", "steady", "mixed"].map(|name| scenarios::open(name).unwrap());

@@ -6,6 +6,7 @@ use oncall_env::{
 };
 use oncall_eval::metrics::{Incident, Outcome};
 use oncall_heuristics::{Policy, PolicyKey, PolicySpec};
+use oncall_planner::{RECEDING_NAME, RecedingPlanner};
 
 /// Who turns the dials.
 pub(crate) enum Driver {
@@ -18,6 +19,9 @@ pub(crate) enum Driver {
 impl Driver {
     /// The policy of that text, with the parameters tuned for the scenario.
     pub(crate) fn policy(text: &str, scenario: &Scenario) -> anyhow::Result<Self> {
+        if text == RECEDING_NAME {
+            return Ok(Self::Policy(Box::new(RecedingPlanner::new(&scenario.name))));
+        }
         let policy: PolicySpec = text.parse()?;
         Ok(Self::Policy(oncall_heuristics::build_for(&policy, &scenario.name)?))
     }

@@ -15,7 +15,7 @@ mod timeline;
 
 use self::page::{Page, Statistics};
 use crate::args::ReportArgs;
-use crate::eval::{check_folder, evaluate_all, processors};
+use crate::eval::{check_folder, contender, evaluate_all, processors};
 use crate::output::{create, note, print};
 use crate::play::{Driver, Ending, Shift, Which};
 use crate::scenarios;
@@ -45,7 +45,7 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
     let scenarios =
         args.scenarios.iter().map(|name| scenarios::open(name)).collect::<Result<Vec<_>, _>>()?;
     let contenders: Vec<Contender> =
-        policies.iter().map(|text| Contender::parse(text)).collect::<Result<_, _>>()?;
+        policies.iter().map(|text| contender(text)).collect::<Result<_, _>>()?;
     check_folder(&args.out)?;
     let (curves, empty) = curves::read(&args.curves)?;
     for folder in empty {

@@ -2,32 +2,58 @@
 
 use crate::error::EvalError;
 use crate::report::{PolicyEpisodes, Report, ScenarioEpisodes};
-use crate::runner::{Plan, run_policy};
+use crate::runner::{EpisodeResult, Plan, run_made, run_policy};
 use crate::score::reference;
 use oncall_env::Scenario;
-use oncall_heuristics::{Description, PolicySpec, registry};
+use oncall_heuristics::{Description, Policy, PolicySpec, registry};
+
+/// Builds a policy of another room, which the list of the rules does not know, for a scenario.
+pub type MakePolicy = fn(scenario: &str) -> Box<dyn Policy>;
 
 /// A policy and the name under which it is reported.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Contender {
     /// As it was asked for.
     pub name: String,
     /// What it is.
     pub policy: PolicySpec,
+    /// How it is built, if the list of the rules does not know it.
+    make: Option<MakePolicy>,
 }
 
 impl Contender {
     /// Parses a policy as people write it, and keeps their spelling as its name.
     pub fn parse(text: &str) -> Result<Self, EvalError> {
         let policy: PolicySpec = text.parse()?;
-        Ok(Self { name: text.to_owned(), policy })
+        Ok(Self { name: text.to_owned(), policy, make: None })
     }
 
-    /// Whether it is an honest rule: neither trained nor a cheat.
+    /// A policy of another room, without parameters; it does not count as a rule.
+    pub fn made(name: &str, make: MakePolicy) -> Self {
+        Self { name: name.to_owned(), policy: PolicySpec::new(name), make: Some(make) }
+    }
+
+    /// Whether it is an honest rule: neither trained, nor a planner, nor a cheat.
     pub fn is_rule(&self) -> bool {
+        if self.make.is_some() {
+            return false;
+        }
         let name = self.policy.name.as_str();
         let is_trained = registry::describe(name).is_some_and(Description::is_trained);
         !is_trained && registry::cheats().all(|cheat| cheat != name)
+    }
+
+    /// Plays a scenario; see [`run_policy`].
+    pub(crate) fn run(
+        &self,
+        scenario: &Scenario,
+        plan: Plan,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Vec<EpisodeResult>, EvalError> {
+        match self.make {
+            Some(make) => run_made(scenario, &|| Ok(make(&scenario.name)), plan, progress),
+            None => run_policy(scenario, &self.policy, plan, progress),
+        }
     }
 }
 
@@ -38,7 +64,9 @@ pub fn default_contenders() -> Vec<Contender> {
     let honest = oncall_heuristics::names().filter(|name| !cheats.contains(name));
     // Without parameters `fixed` is `hold`.
     let named = honest.filter(|name| *name != "fixed");
-    named.map(|name| Contender { name: name.to_owned(), policy: PolicySpec::new(name) }).collect()
+    let contender =
+        |name: &str| Contender { name: name.to_owned(), policy: PolicySpec::new(name), make: None };
+    named.map(contender).collect()
 }
 
 /// Where an evaluation stands.
@@ -83,7 +111,7 @@ pub fn evaluate(
                 name: contender.name.clone(),
                 params: resolved(contender, &scenario.name)?.params,
                 is_rule: contender.is_rule(),
-                episodes: run_policy(scenario, &contender.policy, plan, &tell)?,
+                episodes: contender.run(scenario, plan, &tell)?,
             });
         }
         all.push(played);
@@ -93,7 +121,10 @@ pub fn evaluate(
 
 /// The policy with every parameter that it plays a scenario with.
 fn resolved(contender: &Contender, scenario: &str) -> Result<PolicySpec, EvalError> {
-    Ok(registry::resolve(&contender.policy, scenario)?)
+    match contender.make {
+        Some(_) => Ok(contender.policy.clone()),
+        None => Ok(registry::resolve(&contender.policy, scenario)?),
+    }
 }
 
 fn check_names<'a>(argument: &str, names: impl Iterator<Item = &'a str>) -> Result<(), EvalError> {

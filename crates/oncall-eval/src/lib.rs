@@ -34,7 +34,7 @@ pub mod table;
 pub mod tune;
 
 pub use error::EvalError;
-pub use evaluate::{Contender, Progress, default_contenders, evaluate};
+pub use evaluate::{Contender, MakePolicy, Progress, default_contenders, evaluate};
 pub use oncall_core::hex;
 pub use report::{PolicyEpisodes, Report, ScenarioEpisodes};
 pub use runner::{EPISODES_MAX, EpisodeResult, Make, Plan, episode_minutes, run_made, run_policy};

@@ -9,7 +9,7 @@ use crate::error::EvalError;
 use crate::evaluate::{Contender, Progress};
 use crate::hex;
 use crate::report::{Report, ScenarioEpisodes};
-use crate::runner::{EpisodeResult, Plan, run_policy};
+use crate::runner::{EpisodeResult, Plan};
 use oncall_core::Split;
 use oncall_env::Scenario;
 use serde::Serialize;
@@ -106,7 +106,7 @@ pub fn compare_to_planner(
                 let tell =
                     |minutes| progress(Progress { scenario: names.0, policy: names.1, minutes });
                 let plan = planned.plan(plan.threads);
-                planned.compare(&run_policy(scenario, &contender.policy, plan, &tell)?)
+                planned.compare(&contender.run(scenario, plan, &tell)?)
             };
             report.scenarios[i].policies[j].beats_planner = Some(beats);
         }
