@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
 use oncall_discovery_sim::topology::Scale;
-use oncall_discovery_sim::world::{Kind, Setup, World};
+use oncall_discovery_sim::world::{Kind, Setup, Timeline, World};
 use std::time::Instant;
 
 fn main() {
@@ -31,7 +31,7 @@ fn main() {
     println!("{:#?}", world.totals());
     println!("{:?}", world.goals().list());
     for kind in [Kind::Withdrawal, Kind::Crash, Kind::False] {
-        println!("{kind:?} {:?}", world.clocks().percentiles(kind, |line| line.seconds()));
+        println!("{kind:?} {:?}", world.clocks().percentiles(kind, Timeline::seconds));
     }
     println!("{} violations", world.violations().len());
     for violation in world.violations().iter().take(5) {

@@ -121,7 +121,8 @@ impl World {
         let connected = self.plane.connected();
         // Looking at every subscription is dear, so it is done while something is amiss.
         let amiss = connected < 1.0 || self.rows.last().is_some_and(|row| row.behind > 0);
-        let behind = if amiss || now % (10 * S) == 0 { self.plane.behind() as u64 } else { 0 };
+        let behind =
+            if amiss || now.is_multiple_of(10 * S) { self.plane.behind() as u64 } else { 0 };
         let row = Row {
             t_s: now as f64 / S as f64,
             traffic,
@@ -144,7 +145,7 @@ impl World {
         };
         self.taken = totals;
         self.rows.push(row);
-        if now % (10 * S) == 0 {
+        if now.is_multiple_of(10 * S) {
             self.trail.push(self.quick_digest());
         }
         self.shared.push(now + S, Event::Second);
