@@ -510,6 +510,8 @@ impl Full {
             let sub = self.proxy_subs[at];
             let index = sub as usize;
             if self.queued[index] || self.ledger.subs[index].fifo > now {
+                // What is under way may not close the gap: look again next time.
+                self.proxies[usize::from(id)].gapped = true;
                 continue;
             }
             if self.is_parted(sub, id, now) {
