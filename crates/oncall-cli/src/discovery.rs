@@ -23,6 +23,7 @@ use oncall_discovery_sim::topology::Scale;
 use oncall_discovery_sim::verify::{Check, verify};
 use oncall_discovery_sim::world::{Setup, World};
 use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -69,9 +70,11 @@ impl From<ScaleArg> for Scale {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  oncall discovery list\n  oncall discovery run rollout --scale full \
+#[command(
+    after_help = "Examples:\n  oncall discovery list\n  oncall discovery run rollout --scale full \
                         --out rollout\n  oncall discovery run crash-wave --set probe_interval_s=2 --set \
-                        failure_threshold=5 --set probe_timeout_s=0.5")]
+                        failure_threshold=5 --set probe_timeout_s=0.5"
+)]
 struct RunArgs {
     /// Name of a scenario (see `oncall discovery list`), or path of a .json file.
     scenario: String,
@@ -109,8 +112,10 @@ struct VerifyArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "A finding is reproduced, on the same build, by its two numbers:\n  oncall \
-                        discovery fuzz --seed S --case N")]
+#[command(
+    after_help = "A finding is reproduced, on the same build, by its two numbers:\n  oncall \
+                        discovery fuzz --seed S --case N"
+)]
 struct FuzzArgs {
     /// Minutes to go on.
     #[arg(long, value_name = "M", default_value_t = 1.0, value_parser = minutes)]
@@ -184,9 +189,9 @@ fn dials(set: &[String]) -> anyhow::Result<Dials> {
         let (name, value) =
             text.split_once('=').ok_or_else(|| anyhow!("--set {text}: expected DIAL=VALUE"))?;
         let at = Dials::TABLE.iter().position(|row| row.name == name);
-        let at = at.ok_or_else(|| anyhow!("--set {name}: no such dial; see `oncall discovery list`"))?;
-        values[at] =
-            value.parse().map_err(|_| anyhow!("--set {name}: {value} is no number"))?;
+        let at =
+            at.ok_or_else(|| anyhow!("--set {name}: no such dial; see `oncall discovery list`"))?;
+        values[at] = value.parse().map_err(|_| anyhow!("--set {name}: {value} is no number"))?;
     }
     Dials::from_values(&values).map_err(|error| anyhow!("--set {error}"))
 }
@@ -273,7 +278,12 @@ fn verdicts(report: &Report) -> String {
 
 fn broken(world: &World) -> String {
     let lines = world.violations().iter().take(10).map(|violation| {
-        format!("{} at {:.3} s: {}\n", violation.invariant, violation.at as f64 / 1e6, violation.what)
+        format!(
+            "{} at {:.3} s: {}\n",
+            violation.invariant,
+            violation.at as f64 / 1e6,
+            violation.what
+        )
     });
     lines.collect()
 }
@@ -294,7 +304,10 @@ fn write_files(dir: &Path, scenario: &Scenario, world: &World) -> anyhow::Result
         file.write_all(text.as_bytes()).with_context(cannot)?;
         file.flush().with_context(cannot)?;
     }
-    note(&format!("wrote seconds.csv, timelines.csv, picture.svg, scenario.json to {}", dir.display()));
+    note(&format!(
+        "wrote seconds.csv, timelines.csv, picture.svg, scenario.json to {}",
+        dir.display()
+    ));
     Ok(())
 }
 
@@ -331,7 +344,7 @@ fn run_fuzz(args: &FuzzArgs) -> anyhow::Result<()> {
     let (begin, time) = (Instant::now(), Duration::from_secs_f64(args.minutes * 60.0));
     let bar = ProgressBar::new_spinner();
     let done = campaign(args.seed, 0, |campaign: &Campaign| {
-        if campaign.cases % 10 == 0 {
+        if campaign.cases.is_multiple_of(10) {
             bar.set_message(format!(
                 "{} cases, {:.0} simulated hours, {} findings",
                 campaign.cases,
@@ -360,11 +373,12 @@ fn as_text(done: &Campaign) -> String {
         done.findings.len()
     );
     for (goal, count) in done.goals.list() {
-        text += &format!("  {goal}: {count}\n");
+        let _ = writeln!(text, "  {goal}: {count}");
     }
     for finding in &done.findings {
-        text += &format!(
-            "{} at {:.3} s: {}\n  reproduce: oncall discovery fuzz --seed {} --case {}\n  smallest plan: {}\n",
+        let _ = writeln!(
+            text,
+            "{} at {:.3} s: {}\n  reproduce: oncall discovery fuzz --seed {} --case {}\n  smallest plan: {}",
             finding.violation.invariant,
             finding.violation.at as f64 / 1e6,
             finding.violation.what,

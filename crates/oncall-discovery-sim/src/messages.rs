@@ -20,8 +20,8 @@ use oncall_discovery::distrib::{
 };
 use oncall_discovery::mutants::Mutants;
 use oncall_discovery::proxy::{
-    AgeRule, AttemptResult, Outcome, Plan, Proxy, ProxyConfig, ProxyDials, ProxyInput, ProxyTimer,
-    Request, Step,
+    AgeAction, AgeRule, AttemptResult, Outcome, Plan, Proxy, ProxyConfig, ProxyDials, ProxyInput,
+    ProxyTimer, Request, Step,
 };
 use oncall_discovery::types::{
     Incarnation, Out, Peer, Place, ProxyId, RegionId, RelayId, ServiceId, ShardId, Span, Time,
@@ -180,7 +180,7 @@ impl Messages {
             let mut out = Out::new();
             let uniform = self.uniform();
             self.proxies[id].on_event(Time::ZERO, ProxyInput::Start, uniform, &mut out);
-            self.from_proxy(id, out);
+            self.send_of_proxy(id, out);
         }
         if let Some((at, _)) = course.first() {
             self.queue.push(*at, Event::Trace(0));
@@ -223,13 +223,13 @@ impl Messages {
             }
             Event::Confirm => {
                 for at in 0..self.publishers.len() {
-                    self.to_publisher(at, PublisherInput::Confirmed(now));
+                    self.give_publisher(at, PublisherInput::Confirmed(now));
                 }
                 self.queue.push(now.0 + S, Event::Confirm);
             }
-            Event::Publisher(at, timer) => self.to_publisher(at, PublisherInput::Timer(timer)),
-            Event::Relay(at, timer) => self.to_relay(at, RelayInput::Timer(timer)),
-            Event::Proxy(at) => self.to_proxy(at, ProxyInput::Timer(ProxyTimer)),
+            Event::Publisher(at, timer) => self.give_publisher(at, PublisherInput::Timer(timer)),
+            Event::Relay(at, timer) => self.give_relay(at, RelayInput::Timer(timer)),
+            Event::Proxy(at) => self.give_proxy(at, ProxyInput::Timer(ProxyTimer)),
             Event::Call(caller) => {
                 self.call(caller);
                 self.plan_call(caller, now.0);
@@ -243,7 +243,7 @@ impl Messages {
             Trace::Update(update) => {
                 let shard = usize::from(self.shards[update.cell.service.index()]);
                 let at = usize::from(update.cell.region.0) * self.shard_count + shard;
-                self.to_publisher(at, PublisherInput::Update(update));
+                self.give_publisher(at, PublisherInput::Update(update));
             }
             Trace::Failing(id, failing) => self.failing[id as usize] = failing,
             Trace::Ready(id) => {
@@ -264,25 +264,25 @@ impl Messages {
         match (to, wire) {
             (Peer::Catalog(region, shard), Wire::Up(up)) => {
                 let at = usize::from(region.0) * self.shard_count + usize::from(shard.0);
-                self.to_publisher(at, PublisherInput::Message(from, up));
+                self.give_publisher(at, PublisherInput::Message(from, up));
             }
             (Peer::Relay(region, relay), wire) => {
                 let at = usize::from(region.0) * self.per_region + usize::from(relay.0);
                 match wire {
-                    Wire::Up(up) => self.to_relay(at, RelayInput::Message(from, up)),
-                    Wire::Down(down) => self.to_relay(at, RelayInput::Upstream(from, down)),
+                    Wire::Up(up) => self.give_relay(at, RelayInput::Message(from, up)),
+                    Wire::Down(down) => self.give_relay(at, RelayInput::Upstream(from, down)),
                     // Reports are evidence for health, which is off here.
                     Wire::Report(_) => {}
                 }
             }
             (Peer::Proxy(id), Wire::Down(down)) => {
-                self.to_proxy(usize::from(id.0), ProxyInput::Message(from, down));
+                self.give_proxy(usize::from(id.0), ProxyInput::Message(from, down));
             }
             _ => {}
         }
     }
 
-    fn to_publisher(&mut self, at: usize, input: PublisherInput) {
+    fn give_publisher(&mut self, at: usize, input: PublisherInput) {
         let now = Time(self.queue.now());
         let mut out = Out::new();
         let told = self.publishers[at].on_event(now, input, &OpenToAll, &mut out);
@@ -299,7 +299,7 @@ impl Messages {
         }
     }
 
-    fn to_relay(&mut self, at: usize, input: RelayInput) {
+    fn give_relay(&mut self, at: usize, input: RelayInput) {
         let now = Time(self.queue.now());
         let mut out = Out::new();
         let uniform = self.uniform();
@@ -322,15 +322,15 @@ impl Messages {
         }
     }
 
-    fn to_proxy(&mut self, id: usize, input: ProxyInput) {
+    fn give_proxy(&mut self, id: usize, input: ProxyInput) {
         let now = Time(self.queue.now());
         let mut out = Out::new();
         let uniform = self.uniform();
         self.proxies[id].on_event(now, input, uniform, &mut out);
-        self.from_proxy(id, out);
+        self.send_of_proxy(id, out);
     }
 
-    fn from_proxy(&mut self, id: usize, out: Out<Wire, ProxyTimer>) {
+    fn send_of_proxy(&mut self, id: usize, out: Out<Wire, ProxyTimer>) {
         let now = self.queue.now();
         for timer in out.timers {
             self.queue.push(timer.at.0, Event::Proxy(id));
@@ -373,7 +373,7 @@ impl Messages {
             (noise.word(Draw::Pick, key(attempt), caller.calls) >> 32) as u32
         };
         let regions = [caller.region];
-        let age = AgeRule { max: Span::from_s(3_600), action: Default::default() };
+        let age = AgeRule { max: Span::from_s(3_600), action: AgeAction::default() };
         let plan = Plan { regions: &regions, age };
         let mut request = Request::new(caller.service, true);
         let mut out = Out::new();
@@ -411,7 +411,7 @@ impl Messages {
             Outcome::NoBackend { .. } => self.sampled.counts.no_backend += 1.0,
             _ => {}
         }
-        self.from_proxy(caller.proxy, out);
+        self.send_of_proxy(caller.proxy, out);
     }
 }
 

@@ -225,7 +225,7 @@ mod tests {
             for step in steps.into_iter().chain([900_000_000]) {
                 limit += step;
                 while let Some((at, id)) = queue.pop_until(limit) {
-                    list.sort();
+                    list.sort_unstable();
                     prop_assert_eq!((at, id), list.remove(0));
                     if let Some(delay) = pushed.next() {
                         let id = 1000 + list.len() + pushed.len();

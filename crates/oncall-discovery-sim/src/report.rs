@@ -3,6 +3,7 @@
 use crate::queue::S;
 use crate::world::{Goals, Kind, Percentiles, Row, Timeline, Totals, World};
 use serde::Serialize;
+use std::fmt::Write as _;
 
 /// One objective and whether it was met.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -228,8 +229,9 @@ pub fn timelines_csv(world: &World) -> String {
             Kind::False => "false",
         };
         let reason = line.reason.map_or(String::new(), |reason| format!("{reason:?}"));
-        text += &format!(
-            "{kind},{},{},{},{reason},{},{},{},{},{},{},{},{:.6},{:.6}\n",
+        let _ = writeln!(
+            text,
+            "{kind},{},{},{},{reason},{},{},{},{},{},{},{},{:.6},{:.6}",
             line.cell / crate::topology::REGIONS as u32,
             line.cell % crate::topology::REGIONS as u32,
             line.instance,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Which parts of the control plane an outage stops (D18).
+#[expect(clippy::struct_excessive_bools, reason = "four independent yes-or-no facts of a schedule")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stops {
     /// Catalog replicas: no writes, no elections.

@@ -51,7 +51,7 @@ impl Bench {
     fn play(
         &self,
         length_s: f64,
-        dials: Dials,
+        dials: &Dials,
         plan: &[(f64, Action)],
     ) -> Result<Played, SetupError> {
         let plan = plan.iter().map(|&(at_s, action)| Planned { at_s, action }).collect();
@@ -59,7 +59,7 @@ impl Bench {
         let setup = Setup {
             shape: self.shape,
             scenario,
-            dials,
+            dials: *dials,
             seed: self.seed,
             verify: self.scale == Scale::Small,
         };
@@ -142,7 +142,7 @@ fn check(requirement: &'static str, name: &'static str, passed: bool, figure: St
 
 /// R151, R152, R153, R165: the rolling replacement.
 fn rolling(bench: &Bench) -> Result<Vec<Check>, SetupError> {
-    let played = bench.play(300.0, Dials::default(), &[(20.0, bench.rollout())])?;
+    let played = bench.play(300.0, &Dials::default(), &[(20.0, bench.rollout())])?;
     let report = &played.report;
     let clocks = played.world.clocks();
     let of = |f: &dyn Fn(&Timeline) -> Option<u64>| {
@@ -222,8 +222,8 @@ fn rolling(bench: &Bench) -> Result<Vec<Check>, SetupError> {
 fn silent_kill(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     let crashes = |freeze| Action::Crashes { instances: bench.share(0.005), over_s: 120.0, freeze };
     let plan = [(20.0, crashes(false)), (20.0, crashes(true))];
-    let default = bench.play(240.0, Dials::default(), &plan)?;
-    let tuned = bench.play(240.0, tuned(), &plan)?;
+    let default = bench.play(240.0, &Dials::default(), &plan)?;
+    let tuned = bench.play(240.0, &tuned(), &plan)?;
     let (d, t) = (&default.report, &tuned.report);
     let worst = Dials::default().detection_worst().as_s();
     let late = tuned.share_later(Kind::Crash, 15.0);
@@ -277,10 +277,10 @@ fn silent_kill(bench: &Bench) -> Result<Vec<Check>, SetupError> {
 fn proxies_and_nodes(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     let proxies = (bench.shape.nodes / 10).max(2);
     let cut = Action::ProxyCut { proxies, for_s: 60.0 };
-    let cut = bench.play(300.0, Dials::default(), &[(20.0, bench.rollout()), (30.0, cut)])?;
+    let cut = bench.play(300.0, &Dials::default(), &[(20.0, bench.rollout()), (30.0, cut)])?;
     let nodes = (bench.shape.nodes / 100).max(1);
     let plan = [(20.0, Action::Nodes { nodes, back_s: 75.0 })];
-    let fail = bench.play(300.0, tuned(), &plan)?;
+    let fail = bench.play(300.0, &tuned(), &plan)?;
     let (c, n) = (&cut.report, &fail.report);
     let healed = c.converged_after_s;
     let came_back = fail.world.instances().iter().filter(|i| i.generation.start > 0).count();
@@ -316,13 +316,13 @@ fn proxies_and_nodes(bench: &Bench) -> Result<Vec<Check>, SetupError> {
 /// R157, R158, R159, R166.
 fn leaders(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     let lag = Action::LagFollowers { region: 0, lag_s: 1.0, for_s: 100.0 };
-    let lag = bench.play(300.0, Dials::default(), &[(20.0, bench.rollout()), (25.0, lag)])?;
+    let lag = bench.play(300.0, &Dials::default(), &[(20.0, bench.rollout()), (25.0, lag)])?;
     let crash = Action::LeaderCrash { region: 0, back_s: 10.0 };
-    let change = bench.play(300.0, Dials::default(), &[(20.0, bench.rollout()), (60.0, crash)])?;
+    let change = bench.play(300.0, &Dials::default(), &[(20.0, bench.rollout()), (60.0, crash)])?;
     let loss = Action::QuorumLoss { region: 0, for_s: 120.0 };
-    let loss = bench.play(400.0, Dials::default(), &[bench.churn(300.0), (30.0, loss)])?;
+    let loss = bench.play(400.0, &Dials::default(), &[bench.churn(300.0), (30.0, loss)])?;
     let part = Action::Partition { region: 0, for_s: 60.0 };
-    let part = bench.play(240.0, Dials::default(), &[bench.churn(200.0), (30.0, part)])?;
+    let part = bench.play(240.0, &Dials::default(), &[bench.churn(200.0), (30.0, part)])?;
     let (l, c, q, p) = (&lag.report, &change.report, &loss.report, &part.report);
     Ok(vec![
         check(
@@ -376,11 +376,11 @@ fn leaders(bench: &Bench) -> Result<Vec<Check>, SetupError> {
 /// R160, R161.
 fn deltas_and_snapshots(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     let drop = Action::DropDeltas { relay: 1, share: 0.3, for_s: 120.0 };
-    let drop = bench.play(300.0, Dials::default(), &[(20.0, bench.rollout()), (20.0, drop)])?;
+    let drop = bench.play(300.0, &Dials::default(), &[(20.0, bench.rollout()), (20.0, drop)])?;
     let spoil = Action::Corrupt { relay: 0, share: 0.5, for_s: 120.0 };
     let cold = Action::RelayRestart { share: 1.0, cold: true };
     let plan = [(20.0, bench.rollout()), (20.0, spoil), (60.0, cold)];
-    let spoil = bench.play(300.0, Dials::default(), &plan)?;
+    let spoil = bench.play(300.0, &Dials::default(), &plan)?;
     let (d, s) = (&drop.report, &spoil.report);
     Ok(vec![
         check(
@@ -417,7 +417,7 @@ fn outage(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     // One in a hundred dies meanwhile, as instances do.
     let die = Action::Crashes { instances: bench.share(0.01), over_s: 590.0, freeze: false };
     let plan = [bench.churn(850.0), (60.0, out), (65.0, die)];
-    let played = bench.play(900.0, Dials::default(), &plan)?;
+    let played = bench.play(900.0, &Dials::default(), &plan)?;
     let report = &played.report;
     let during = played.world.rows().iter().filter(|row| (60.0..660.0).contains(&row.t_s));
     let (failed, requests) = during.fold((0.0, 0.0), |(failed, requests), row| {
@@ -446,14 +446,14 @@ fn outage(bench: &Bench) -> Result<Vec<Check>, SetupError> {
 fn further_faults(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     let plan = |action| [(20.0, bench.rollout()), (30.0, action)];
     let silent = Action::Silent { relay: 0, for_s: 90.0 };
-    let silent = bench.play(300.0, Dials::default(), &plan(silent))?;
+    let silent = bench.play(300.0, &Dials::default(), &plan(silent))?;
     let storm = Action::RelayRestart { share: 1.0, cold: false };
-    let storm = bench.play(300.0, Dials::default(), &plan(storm))?;
+    let storm = bench.play(300.0, &Dials::default(), &plan(storm))?;
     let prober = Action::BadProber { region: 0, for_s: 90.0 };
-    let prober = bench.play(240.0, Dials::default(), &[(20.0, prober)])?;
+    let prober = bench.play(240.0, &Dials::default(), &[(20.0, prober)])?;
     let services = (bench.shape.services / 50).max(1);
     let dependency = Action::BadDependency { services, for_s: 90.0 };
-    let dependency = bench.play(300.0, Dials::default(), &[(20.0, dependency)])?;
+    let dependency = bench.play(300.0, &Dials::default(), &[(20.0, dependency)])?;
     let (s, r, p, d) = (&silent.report, &storm.report, &prober.report, &dependency.report);
     Ok(vec![
         check(
@@ -514,7 +514,7 @@ fn recovery(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     let stops = Stops { catalog: false, relays: true, probers: false, cold: true };
     let out = Action::Outage { region: None, for_s: 300.0, stops };
     let plan = [bench.churn(600.0), (60.0, out), (70.0, bench.rollout())];
-    let played = bench.play(700.0, Dials::default(), &plan)?;
+    let played = bench.play(700.0, &Dials::default(), &plan)?;
     let report = &played.report;
     let dials = Dials::default();
     let regions = REGIONS as f64;
@@ -562,7 +562,7 @@ fn determinism(bench: &Bench) -> Result<Vec<Check>, SetupError> {
         (10.0, Action::LeaderCrash { region: 1, back_s: 5.0 }),
         (15.0, Action::RelayRestart { share: 0.5, cold: true }),
     ];
-    let one = bench.play(60.0, Dials::default(), &plan)?;
+    let one = bench.play(60.0, &Dials::default(), &plan)?;
     let plan: Vec<Planned> = plan.iter().map(|&(at_s, action)| Planned { at_s, action }).collect();
     let scenario =
         Scenario { name: "verify".to_owned(), about: String::new(), length_s: 60.0, plan };

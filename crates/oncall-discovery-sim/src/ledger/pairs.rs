@@ -109,12 +109,11 @@ impl Ledger {
             if has_pair || !slot.is_in(row.seq) {
                 continue;
             }
-            let (view, outcome) = match private {
-                Some(private) => (private.view, private.outcome),
-                None => {
-                    let epoch = &self.cells[cell].epochs[self.cells[cell].at(row.seq)];
-                    (epoch.members, epoch.outcome(row.caller))
-                }
+            let (view, outcome) = if let Some(private) = private {
+                (private.view, private.outcome)
+            } else {
+                let epoch = &self.cells[cell].epochs[self.cells[cell].at(row.seq)];
+                (epoch.members, epoch.outcome(row.caller))
             };
             if view.failing_share(row.caller, slot.zone, &outcome) == 0.0 {
                 continue;

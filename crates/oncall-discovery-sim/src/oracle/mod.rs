@@ -163,9 +163,7 @@ impl<'a> Oracle<'a> {
             tried.push(endpoint);
             if tried.len() > usize::from(self.calls.retries) {
                 // Nothing left to try is another answer than a failure (D20).
-                if self.clients[index].view.iter().all(|known| tried.contains(known)) {
-                    self.out.counts.no_backend += 1.0;
-                } else if self.pick(index, now, &tried).is_none() {
+                if self.pick(index, now, &tried).is_none() {
                     self.out.counts.no_backend += 1.0;
                 } else {
                     self.out.counts.failed += 1.0;

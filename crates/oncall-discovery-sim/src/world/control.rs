@@ -149,7 +149,7 @@ impl Control {
         };
         for number in 0..control.groups.len() {
             let first = (number % usize::from(replicas)) as u8;
-            control.with(number, first, shared, |node, now, out| node.campaign(now, out));
+            control.with(number, first, shared, Node::campaign);
             for replica in 0..replicas {
                 control.schedule(number, replica, shared);
             }
@@ -239,7 +239,7 @@ impl Control {
         let group = usize::from(group);
         self.groups[group].ticking[usize::from(replica)] = Micros::MAX;
         if matches!(self.groups[group].members[usize::from(replica)], Member::Up(_)) {
-            self.with(group, replica, shared, |node, now, out| node.tick(now, out));
+            self.with(group, replica, shared, Node::tick);
         }
     }
 
@@ -462,17 +462,6 @@ impl Group {
             Member::Up(node) => node.is_leader() && node.lease_read(ticks).is_ok(),
             _ => false,
         })
-    }
-
-    /// Largest number of entries that a live follower lacks.
-    pub(crate) fn follower_lag(&self) -> u64 {
-        let commits = self.members.iter().filter_map(|member| match member {
-            Member::Up(node) => Some(node.commit_index()),
-            _ => None,
-        });
-        let (low, high) =
-            commits.fold((u64::MAX, 0), |(low, high), at| (low.min(at), high.max(at)));
-        high.saturating_sub(low.min(high))
     }
 
     pub(crate) fn term(&self) -> RaftTerm {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// What an action remembers between its steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Instances or nodes that it is about.
     pub(crate) chosen: Vec<u32>,
     /// Steps done.
@@ -227,7 +227,9 @@ impl World {
         chosen.truncate(usize::from(services.max(1)));
         // Bigger services take what smaller ones cannot give.
         let mut wanted = vec![false; usize::from(count)];
-        chosen.iter().for_each(|&service| wanted[usize::from(service)] = true);
+        for &service in &chosen {
+            wanted[usize::from(service)] = true;
+        }
         let among = |cell: u32| wanted[(cell / REGIONS as u32) as usize];
         let mut ids = self.some_serving(endpoints as usize, salt, |i| among(i.cell));
         let missing = endpoints as usize - ids.len();

@@ -70,7 +70,7 @@ pub struct Instance {
 
 /// All instances.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Fleet {
+pub(crate) struct Fleet {
     pub(crate) instances: Vec<Instance>,
     /// Instances by node.
     pub(crate) on_node: Vec<Vec<u32>>,

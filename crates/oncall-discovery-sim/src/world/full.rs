@@ -119,7 +119,7 @@ pub const RELAY_DELIVERIES_PER_S: f64 = 3_000.0;
 ///
 /// The retry budget is a proxy's own, over all its cells and with a reserve: it binds when so large a share of
 /// *everything* that a proxy sends fails. The accounts go cell by cell and leave it out, unless it is zero.
-pub fn calls(dials: &Dials) -> Calls {
+pub(crate) fn calls(dials: &Dials) -> Calls {
     Calls {
         retries: dials.retries_max as u8,
         retry_budget: if dials.retry_budget_pct > 0.0 { f64::MAX } else { 0.0 },
@@ -232,7 +232,7 @@ impl Full {
         shared.trace(Trace::Failing(id, failing));
         if (id as usize) < self.ledger.slots.len() {
             self.ledger.set_failing(shared.now(), cell as usize, id, failing);
-            self.drain_pairs(cell, shared);
+            self.drain_pairs(shared);
         }
     }
 
@@ -248,7 +248,7 @@ impl Full {
         shared.trace(Trace::Ready(id));
         self.ledger.open(shared.now(), cell as usize, id, zone);
         self.ledger.set_failing(shared.now(), cell as usize, id, failing);
-        self.drain_pairs(cell, shared);
+        self.drain_pairs(shared);
         if self.clocks.len() <= id as usize {
             self.clocks.resize(id as usize + 1, None);
         }
@@ -277,7 +277,7 @@ impl Full {
     ) {
         shared.trace(Trace::NotReady(id, start));
         self.ledger.set_stale(shared.now(), cell as usize, id, true);
-        self.drain_pairs(cell, shared);
+        self.drain_pairs(shared);
         if self.clocks.len() <= id as usize {
             self.clocks.resize(id as usize + 1, None);
         }
@@ -370,8 +370,9 @@ impl Full {
         self.stopped.append(&mut self.ledger.stopped);
     }
 
-    pub(crate) fn drain_pairs(&mut self, cell: u32, shared: &mut Shared) {
+    pub(crate) fn drain_pairs(&mut self, shared: &mut Shared) {
         for (at, pair) in self.ledger.events.drain(..) {
+            let cell = self.sub_cell[pair.sub as usize];
             shared.push(at, Event::Pair { cell, pair });
         }
     }
@@ -569,7 +570,7 @@ impl Full {
             self.ledger.set_lambda(now, cell, sub, self.lambda[sub]);
         }
         if !self.ledger.events.is_empty() {
-            self.drain_pairs(cell as u32, shared);
+            self.drain_pairs(shared);
         }
         if !self.ledger.stopped.is_empty() {
             self.take_stopped();
@@ -613,7 +614,7 @@ impl Full {
         if self.ledger.pair_event(shared.now(), cell as usize, pair) {
             shared.totals.ejections += 1;
         }
-        self.drain_pairs(cell, shared);
+        self.drain_pairs(shared);
         self.take_stopped();
     }
 

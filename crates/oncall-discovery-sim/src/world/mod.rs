@@ -17,7 +17,7 @@ pub use clocks::{Clocks, Kind, Percentiles, Timeline};
 pub use fleet::{Instance, Truth, cell_name};
 pub use full::{Full, RELAY_DELIVERIES_PER_S};
 pub use row::Row;
-pub use shared::{Event, Goals, HOP_PROXY, HOP_RELAY, Hop, REGION_US, Totals, Trace, Violation};
+pub use shared::{Goals, HOP_PROXY, HOP_RELAY, Hop, REGION_US, Totals, Trace, Violation};
 
 use crate::noise::Noise;
 use crate::queue::{Micros, S, micros};
@@ -37,7 +37,7 @@ use oncall_discovery::types::{
 };
 use probing::Probing;
 use serde::{Deserialize, Serialize};
-use shared::Shared;
+use shared::{Event, Shared};
 
 /// What makes a world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -118,7 +118,7 @@ impl World {
         let key = EpisodeKey::new(setup.seed, 0, Split::Train, Generator::Pcg);
         let noise = Noise::new(key);
         let topology = Topology::draw(setup.shape, noise);
-        let mut shared = Shared::new(noise, setup.dials, setup.verify);
+        let mut shared = Shared::new(noise, &setup.dials, setup.verify);
         let fleet = Fleet::new(&topology);
         let directory = directory(&topology)?;
         let shards: Vec<u8> = (0..topology.services.len())
@@ -276,11 +276,20 @@ impl World {
         groups.map(|group| group.confirmed).min().unwrap_or(0)
     }
 
-    /// READY instances of a cell, as its catalog has it.
-    pub(crate) fn ready_in(&self, cell: u32) -> u32 {
-        let group = usize::from(self.group_of(cell));
-        let view = self.control.groups[group].catalog.view(cell_name(cell));
-        view.map_or(0, |view| view.count(State::Ready))
+    /// Turns the dials, at once and everywhere; how they travel is up to whoever turns them. The number of
+    /// relays stays.
+    pub fn set_dials(&mut self, dials: Dials) -> Result<(), DialError> {
+        dials.validate()?;
+        self.shared.dials = dials;
+        self.set_probe_interval();
+        let rules = self.health_rules();
+        for group in &mut self.control.groups {
+            group.decider.set_rules(rules);
+            group.leases.set_ttl(Shared::span_s(dials.lease_ttl_s));
+        }
+        self.plane.set_dials(&mut self.shared);
+        self.look_at_all();
+        Ok(())
     }
 
     /// The scenario.

@@ -33,7 +33,7 @@ const UNPROBED: u8 = 2;
 
 /// Probe bookkeeping that is not the decider's.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Probing {
+pub(crate) struct Probing {
     buckets: Vec<Vec<u32>>,
     look: Vec<u8>,
     /// Group times probers plus the prober at home.
@@ -205,7 +205,7 @@ impl World {
         self.shared.totals.probes += probes;
         self.probing.buckets[slot] = bucket;
         self.shared.push(now + BUCKET, Event::Probes);
-        if now % (100 * MS) == 0 {
+        if now.is_multiple_of(100 * MS) {
             self.count_quiet();
         }
     }

@@ -119,9 +119,13 @@ impl World {
             group.catalog.views().map(|v| u64::from(v.count(oncall_discovery::types::State::Ready)))
         });
         let connected = self.plane.connected();
-        // Looking at every subscription is dear, so it is done while something is amiss.
-        let amiss = connected < 1.0 || self.rows.last().is_some_and(|row| row.behind > 0);
-        let behind = if amiss || now % (10 * S) == 0 { self.plane.behind() as u64 } else { 0 };
+        // Looking at every subscription is dear: it is done while streams are down, and for a while after.
+        let mut recent = self.rows.iter().rev().take(60);
+        let amiss = connected < 1.0
+            || recent.any(|row| row.connected < 1.0)
+            || self.plane.snapshots_waiting() > 0;
+        let behind =
+            if amiss || now.is_multiple_of(10 * S) { self.plane.behind() as u64 } else { 0 };
         let row = Row {
             t_s: now as f64 / S as f64,
             traffic,
@@ -144,7 +148,7 @@ impl World {
         };
         self.taken = totals;
         self.rows.push(row);
-        if now % (10 * S) == 0 {
+        if now.is_multiple_of(10 * S) {
             self.trail.push(self.quick_digest());
         }
         self.shared.push(now + S, Event::Second);
@@ -165,9 +169,11 @@ impl World {
         for cell in &self.plane.cells {
             word(u64::from(cell.head().rev.0));
         }
-        for sub in &self.plane.subs {
-            word(sub.cursor().map_or(u64::MAX, |cursor| u64::from(cursor.rev.0)));
-        }
+        // One word for all views: the hash of so many would cost more than the seconds that it covers.
+        word(self.plane.subs.iter().fold(0, |sum, sub| {
+            let rev = sub.cursor().map_or(u64::MAX, |cursor| u64::from(cursor.rev.0));
+            oncall_core::streams::scramble(sum ^ rev)
+        }));
         let traffic = self.shared.totals.traffic;
         for value in [traffic.requests, traffic.stale, traffic.failures, traffic.failed] {
             word(value.to_bits());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Something that happens in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Event {
+pub(crate) enum Event {
     /// A replica's timer.
     RaftTick { group: u16, replica: u8 },
     /// A message between replicas arrives; its place in the slab.
@@ -67,7 +67,7 @@ pub enum Event {
 
 /// A delta or a snapshot on its way to one subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delivery {
+pub(crate) struct Delivery {
     /// Subscription.
     pub sub: u32,
     /// Epoch that it leads to.
@@ -84,7 +84,7 @@ pub struct Delivery {
 
 /// A part of an instance's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Life {
+pub(crate) enum Life {
     /// Startup and readiness passed.
     Booted,
     /// Its agent is asked to report.
@@ -106,7 +106,7 @@ pub enum Life {
 
 /// How a probe ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// In time, and well.
     Ok,
     /// Refused, or no answer in time.
@@ -233,7 +233,7 @@ pub enum Trace {
 
 /// What all parts of a world share.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Shared {
+pub(crate) struct Shared {
     pub(crate) queue: Queue<Event>,
     pub(crate) noise: Noise,
     pub(crate) dials: Dials,
@@ -271,18 +271,18 @@ pub const HOP_PROXY: Hop = Hop { base: 10_000.0, tail: 40_000.0 };
 /// What another region adds to the first hop.
 pub const REGION_US: f64 = 60_000.0;
 /// Agent or controller to the leader.
-pub const HOP_ASK: Hop = Hop { base: 1_000.0, tail: 2_000.0 };
+pub(crate) const HOP_ASK: Hop = Hop { base: 1_000.0, tail: 2_000.0 };
 /// Replica to replica, with the disk of the receiver.
-pub const HOP_REPLICA: Hop = Hop { base: 800.0, tail: 700.0 };
+pub(crate) const HOP_REPLICA: Hop = Hop { base: 800.0, tail: 700.0 };
 
 impl Shared {
-    pub(crate) fn new(noise: Noise, dials: Dials, verify: bool) -> Self {
+    pub(crate) fn new(noise: Noise, dials: &Dials, verify: bool) -> Self {
         let tail =
             |i: usize| -oncall_core::math::ln(1.0 - (i as f64 + 0.5) / QUANTILES as f64) as f32;
         Self {
             queue: Queue::new(),
             noise,
-            dials,
+            dials: *dials,
             clocks: Clocks::default(),
             totals: Totals::default(),
             goals: Goals::default(),
@@ -360,7 +360,7 @@ impl Shared {
 
 /// Things with a number, where free places are used again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Slab<T> {
+pub(crate) struct Slab<T> {
     rows: Vec<Option<T>>,
     free: Vec<u32>,
 }
@@ -395,9 +395,5 @@ impl<T> Slab<T> {
 
     pub(crate) fn get(&self, at: u32) -> Option<&T> {
         self.rows.get(at as usize)?.as_ref()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.rows.len() - self.free.len()
     }
 }

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 /// A node proxy's watching half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proxy {
+pub(crate) struct Proxy {
     pub(crate) link: Link,
     pub(crate) region: u8,
     /// Relay that the link is for, counted over all regions.
@@ -35,7 +35,7 @@ pub struct Proxy {
 
 /// A relay.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Relay {
+pub(crate) struct Relay {
     pub(crate) lane: ServiceLane,
     admission: Bucket,
     budget: Bucket,
@@ -59,6 +59,12 @@ pub struct Relay {
 const PATIENCE: Span = Span(2 * S);
 /// Snapshot bytes a second that a stream takes, for the time on the wire.
 const STREAM_BYTES_PER_S: f64 = 50e6;
+
+/// 32 fresh random bits for a proxy's decisions.
+fn uniform(shared: &mut Shared, id: u16) -> u32 {
+    let number = shared.next();
+    (shared.noise.word(Draw::Backoff, u64::from(id), number) >> 32) as u32
+}
 
 impl Proxy {
     pub(crate) fn all(topology: &Topology, per_region: u16) -> Vec<Self> {
@@ -178,11 +184,6 @@ impl Full {
         shared.push(proxy.tend_at, Event::Tend { proxy: id });
     }
 
-    fn uniform(&self, shared: &mut Shared, id: u16) -> u32 {
-        let number = shared.next();
-        (shared.noise.word(Draw::Backoff, u64::from(id), number) >> 32) as u32
-    }
-
     fn places(&self, id: u16) -> std::ops::Range<usize> {
         self.proxy_first[usize::from(id)] as usize..self.proxy_first[usize::from(id) + 1] as usize
     }
@@ -214,7 +215,7 @@ impl Full {
 
     /// The stream is gone: back off, stay with the views.
     pub(crate) fn lose(&mut self, shared: &mut Shared, id: u16, not_before: Span) {
-        let uniform = self.uniform(shared, id);
+        let uniform = uniform(shared, id);
         let (now, rule, relays) = (shared.time(), self.rules.back_off, self.per_region);
         let proxy = &mut self.proxies[usize::from(id)];
         let was_up = proxy.link.state() == LinkState::Up;
@@ -465,7 +466,7 @@ impl Full {
     /// A check failed: try again after a back-off, and after two failures at another relay.
     pub(crate) fn rejected(&mut self, shared: &mut Shared, sub: u32, tries: u8) {
         let id = self.ledger.subs[sub as usize].proxy;
-        let uniform = self.uniform(shared, id);
+        let uniform = uniform(shared, id);
         let wait = self.rules.back_off.delay(tries.saturating_sub(1), uniform);
         if tries < 2 {
             self.proxies[usize::from(id)].gapped = true;
@@ -509,6 +510,8 @@ impl Full {
             let sub = self.proxy_subs[at];
             let index = sub as usize;
             if self.queued[index] || self.ledger.subs[index].fifo > now {
+                // What is under way may not close the gap: look again next time.
+                self.proxies[usize::from(id)].gapped = true;
                 continue;
             }
             if self.is_parted(sub, id, now) {
@@ -527,6 +530,20 @@ impl Full {
                 event => self.not_applied(shared, sub, event),
             }
         }
+    }
+
+    /// Takes the dials in force: rules of proxies, budgets of relays, how requests are made.
+    pub(crate) fn set_dials(&mut self, shared: &mut Shared) {
+        self.rules = oncall_discovery::proxy::ProxyDials::from(&shared.dials);
+        let fresh = Relay::new(&shared.dials, self.per_region);
+        for relay in &mut self.relays {
+            let at = shared.time();
+            relay.admission.set(at, fresh.admission.rate_per_s(), fresh.admission.burst());
+            relay.budget.set(at, fresh.budget.rate_per_s(), fresh.budget.burst());
+        }
+        self.ledger.set_calls(shared.now(), super::full::calls(&shared.dials));
+        self.drain_pairs(shared);
+        self.take_stopped();
     }
 
     /// Whether a subscription's cell is across a cut.
