@@ -138,7 +138,7 @@ impl Forecast {
     }
 
     fn factor(&self, clock_h: f64) -> f64 {
-        daily_factor(&self.demand, clock_h, 0)
+        daily_factor(&self.demand, clock_h, 0.0)
     }
 
     /// Whether a surge rises.
@@ -233,7 +233,7 @@ mod tests {
     }
 
     fn usual(clock_h: f64) -> f64 {
-        1000.0 * daily_factor(&Demand::defaults(), clock_h, 0)
+        1000.0 * daily_factor(&Demand::defaults(), clock_h, 0.0)
     }
 
     #[test]

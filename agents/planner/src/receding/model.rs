@@ -157,7 +157,7 @@ impl Model {
         if drain_per_s > SURELY_SERVED && p99_service_s < SURELY_FREE_S {
             return 0.0;
         }
-        let queue = queue(servers as u32, flow.admitted_rps, flow.service_s, service.timeout_s);
+        let queue = queue(servers as f64, flow.admitted_rps, flow.service_s, service.timeout_s);
         let slow_s = (queue.p99_s - prices.latency_free_s).max(0.0);
         let latency_usd = prices.latency_usd_per_million_s * 60e-6 * flow.admitted_rps * slow_s;
         self.errors_usd(queue.failed_share) + latency_usd
