@@ -6,6 +6,7 @@
 //! common mass and is accounted on its own, because its candidates are its own (spec 3.4).
 
 use super::members::{Calls, Members, Outcome};
+use super::tail::Tail;
 use super::{Ledger, Slot};
 use crate::noise::{Draw, pair as key_of};
 use crate::queue::{Micros, S};
@@ -273,11 +274,14 @@ impl Ledger {
             self.readmit(now, cell, index, at);
         } else if (self.may_eject)(ejected, total, self.calls.eject_share) {
             did_eject = true;
-            let tails = self.cells[cell].tails.iter_mut();
             if self.subs[sub].online {
-                tails
-                    .filter(|tail| tail.instance == Some(event.instance))
-                    .for_each(|t| t.sure = now);
+                // Between crash and publication; what is left after that is drawn as a whole.
+                let open = |tail: &&mut Tail| {
+                    tail.instance == Some(event.instance) && tail.published.is_none()
+                };
+                for tail in self.cells[cell].tails.iter_mut().filter(open) {
+                    tail.sure = now;
+                }
             }
             self.set_apart(now, cell, index, ejected + 1);
             let until = now + self.calls.eject_base_us * u64::from(pair.times + 1);
