@@ -88,7 +88,7 @@ pub(crate) fn find_from(
     let cheapest = |a: &Trace, b: &Trace| a.usd(episode).total_cmp(&b.usd(episode));
     let start = traces.min_by(cheapest).expect("there are honest rules");
     let mut run = Run {
-        episode: episode,
+        episode,
         table: Table::new(1.0),
         current: start.clone(),
         best: start,
