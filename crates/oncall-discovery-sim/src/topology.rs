@@ -282,6 +282,7 @@ mod tests {
         let noise = Noise::new(EpisodeKey::new(1, 0, Split::Train, Generator::Pcg));
         let topology = Topology::draw(Scale::Full.shape(), noise);
         assert_eq!(topology.instances.len(), 100_000);
+        assert_eq!(Scale::Full.shape().rollout, 10_000);
         assert_eq!((topology.services.len(), topology.nodes.len()), (2_000, 5_000));
         let subs = topology.subscriptions(noise);
         let local: usize = subs.iter().flatten().filter(|sub| sub.caller != REMOTE).count();

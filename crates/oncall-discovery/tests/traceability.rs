@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const REQUIREMENTS: usize = 196;
 
 /// Rows whose test is still to be written. Lower it with every one that is; it may not rise.
-const OPEN_MAX: usize = 27;
+const OPEN_MAX: usize = 6;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
