@@ -99,6 +99,12 @@ test-ecosystem: py $(ECO)/.ready ## Trainers on the environments: stable-baselin
 compare-trainers: ppo py $(ECO)/.ready ## Steps a second of oncall-ppo, one-file PyTorch and stable-baselines3, in turns
 	PYTHONPATH=python $(ECO)/bin/python agents/python/compare.py --oncall-ppo $(PPO)
 
+FUZZ_MINUTES ?= 3
+.PHONY: fuzz
+fuzz: build ## Random faults: 10,000 plans for the consensus, FUZZ_MINUTES of the whole control plane
+	cargo run --release --locked -p oncall-consensus --example fuzz -- --schedules 10000
+	$(ONCALL) discovery fuzz --minutes $(FUZZ_MINUTES)
+
 .PHONY: lint-rust
 lint-rust: ## rustfmt and clippy, warnings are errors
 	cargo fmt --all --check
