@@ -57,6 +57,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "oncall-env",
             "oncall-eval",
             "oncall-heuristics",
+            "oncall-planner",
             "oncall-rollout",
             "oncall-weights",
         ],

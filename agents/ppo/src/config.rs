@@ -57,7 +57,8 @@ pub struct Config {
     /// standardise the observations from then on; with 0, observations are taken as they are.
     #[arg(long, default_value_t = 4)]
     pub warm_up: u64,
-    /// A rule to learn from before anything else, as `oncall eval` takes it: `runbook`, for example.
+    /// Whom to learn from before anything else, as `oncall eval` takes it: `runbook`, for example, or
+    /// `planner-honest`.
     #[arg(long)]
     pub teacher: Option<String>,
     /// Updates that repeat the teacher's decisions. There is no checkpoint before they are over.

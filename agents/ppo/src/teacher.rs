@@ -6,6 +6,7 @@
 use anyhow::{Context, Result};
 use oncall_env::AnyVecEnv;
 use oncall_heuristics::{Policy, PolicyKey, PolicySpec, build_for};
+use oncall_planner::{RECEDING_NAME, RecedingPlanner};
 use oncall_weights::Heads;
 
 /// One copy of the rule for each row of a worker.
@@ -22,12 +23,18 @@ impl std::fmt::Debug for Teachers {
 }
 
 impl Teachers {
-    /// A rule as `oncall eval` takes it, with the parameters tuned for the scenario.
+    /// A rule as `oncall eval` takes it, with the parameters tuned for the scenario, or the honest
+    /// planner.
     pub fn new(rule: &str, scenario: &str, env: &AnyVecEnv) -> Result<Self> {
-        let spec: PolicySpec = rule.parse().with_context(|| format!("teacher = {rule}"))?;
-        let mut policies = (0..env.num_envs())
-            .map(|_| Ok(build_for(&spec, scenario)?))
-            .collect::<Result<Vec<_>>>()?;
+        let make = || -> Result<Box<dyn Policy>> {
+            if rule == RECEDING_NAME {
+                return Ok(Box::new(RecedingPlanner::new(scenario)));
+            }
+            let spec: PolicySpec = rule.parse().with_context(|| format!("teacher = {rule}"))?;
+            Ok(build_for(&spec, scenario)?)
+        };
+        let mut policies =
+            (0..env.num_envs()).map(|_| make()).collect::<Result<Vec<Box<dyn Policy>>>>()?;
         for (row, policy) in policies.iter_mut().enumerate() {
             policy.reset(key(env, row));
         }
@@ -60,4 +67,41 @@ impl Teachers {
 fn key(env: &AnyVecEnv, row: usize) -> PolicyKey {
     let row = env.row(row);
     PolicyKey { seed: row.seed, episode: row.episode }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oncall_env::{Options, Seeds};
+
+    #[test]
+    fn teachers_decide_as_they_do_alone() {
+        let scenario = oncall_env::shipped("cache-flush").unwrap();
+        let mut env = AnyVecEnv::new(scenario.world, 2, Options::default()).unwrap();
+        let mut columns = env.columns();
+        env.reset(Seeds::Root(3), None, &mut columns.borrow_reset()).unwrap();
+        let heads = Heads::of(env.spec());
+        let mut seen = Vec::new();
+        for rule in ["runbook", RECEDING_NAME] {
+            let mut teachers = Teachers::new(rule, "cache-flush", &env).unwrap();
+            let mut alone: Box<dyn Policy> = if rule == RECEDING_NAME {
+                Box::new(RecedingPlanner::new("cache-flush"))
+            } else {
+                build_for(&rule.parse().unwrap(), "cache-flush").unwrap()
+            };
+            alone.reset(key(&env, 1));
+            let mut signals = vec![0.0; env.spec().signals.len()];
+            env.signals(1, &mut signals).unwrap();
+            let mut dials = vec![0.0; env.spec().dials.len()];
+            alone.act(&signals, &mut dials);
+            let (mut expected, mut found) = (vec![0; heads.count()], vec![0; heads.count()]);
+            heads.encode(&dials, &mut expected);
+            teachers.decide(&env, 1, &heads, &mut found).unwrap();
+            assert_eq!(found, expected, "{rule}");
+            seen.push(found);
+        }
+        assert_ne!(seen[0], seen[1], "two teachers, two opinions");
+        let error = Teachers::new("nobody", "cache-flush", &env).unwrap_err();
+        assert!(format!("{error:#}").contains("nobody"), "{error:#}");
+    }
 }
