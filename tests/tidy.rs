@@ -41,6 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "oncall-env",
             "oncall-eval",
             "oncall-heuristics",
+            "oncall-planner",
             "oncall-cli",
         ],
     ),

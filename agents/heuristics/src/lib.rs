@@ -1,4 +1,4 @@
-//! Rule-based policies of the fleet world: the bar that a learned agent has to pass.
+//! Rule-based policies of the worlds: the bar that a learned agent has to pass.
 //!
 //! A [`Policy`] is a rule that an operator could follow: it reads the operator's dashboard in natural
 //! units and turns the dials. Every policy has a name, and a table of parameters with ranges
@@ -9,7 +9,7 @@
 //! use oncall_heuristics::{PolicyKey, PolicySpec, build_for};
 //!
 //! let spec: PolicySpec = "hpa:target=0.5,min=6".parse()?;
-//! let mut policy = build_for(&spec, "spike")?;
+//! let mut policy = build_for(&spec, &oncall_fleet::world::spec(), "spike")?;
 //! policy.reset(PolicyKey { seed: 7, episode: 0 });
 //! let signals = vec![0.0; oncall_fleet::signals::COUNT];
 //! let mut action = [f64::NAN; oncall_fleet::dials::index::COUNT];
@@ -41,5 +41,5 @@ pub mod tuned;
 
 pub use oncall_core::{Policy, PolicyKey};
 pub use param::Param;
-pub use registry::{Description, build, build_for, describe, names};
+pub use registry::{Description, build, build_for, describe, names, names_for};
 pub use spec::{PolicyError, PolicySpec};

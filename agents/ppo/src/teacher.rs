@@ -5,8 +5,8 @@
 
 use anyhow::{Context, Result};
 use oncall_env::AnyVecEnv;
-use oncall_heuristics::{Policy, PolicyKey, PolicySpec, build_for};
-use oncall_planner::{RECEDING_NAME, RecedingPlanner};
+use oncall_heuristics::{Policy, PolicyKey};
+use oncall_planner::build_policy;
 use oncall_weights::Heads;
 
 /// One copy of the rule for each row of a worker.
@@ -27,11 +27,7 @@ impl Teachers {
     /// planner.
     pub fn new(rule: &str, scenario: &str, env: &AnyVecEnv) -> Result<Self> {
         let make = || -> Result<Box<dyn Policy>> {
-            if rule == RECEDING_NAME {
-                return Ok(Box::new(RecedingPlanner::new(scenario)));
-            }
-            let spec: PolicySpec = rule.parse().with_context(|| format!("teacher = {rule}"))?;
-            Ok(build_for(&spec, scenario)?)
+            build_policy(rule, env.spec(), scenario).with_context(|| format!("teacher = {rule}"))
         };
         let mut policies =
             (0..env.num_envs()).map(|_| make()).collect::<Result<Vec<Box<dyn Policy>>>>()?;
@@ -73,6 +69,7 @@ fn key(env: &AnyVecEnv, row: usize) -> PolicyKey {
 mod tests {
     use super::*;
     use oncall_env::{Options, Seeds};
+    use oncall_planner::RECEDING_NAME;
 
     #[test]
     fn teachers_decide_as_they_do_alone() {
@@ -84,11 +81,7 @@ mod tests {
         let mut seen = Vec::new();
         for rule in ["runbook", RECEDING_NAME] {
             let mut teachers = Teachers::new(rule, "cache-flush", &env).unwrap();
-            let mut alone: Box<dyn Policy> = if rule == RECEDING_NAME {
-                Box::new(RecedingPlanner::new("cache-flush"))
-            } else {
-                build_for(&rule.parse().unwrap(), "cache-flush").unwrap()
-            };
+            let mut alone = build_policy(rule, env.spec(), "cache-flush").unwrap();
             alone.reset(key(&env, 1));
             let mut signals = vec![0.0; env.spec().signals.len()];
             env.signals(1, &mut signals).unwrap();

@@ -163,7 +163,7 @@ fn terms_json(spec: &Spec) -> Vec<Value> {
 }
 
 fn policies() -> impl Iterator<Item = &'static oncall_heuristics::Description> {
-    oncall_heuristics::names().filter_map(oncall_heuristics::describe)
+    oncall_planner::policies()
 }
 
 /// Parameters of a schedule differ by their block only; more than this are not worth a line each.
@@ -175,7 +175,8 @@ fn policies_text() -> String {
          the scenario,\nor the defaults below. fixed-20 is short for a fixed fleet of 20 instances.\n",
     );
     for policy in policies() {
-        let _ = writeln!(text, "\n{}\n  {}", policy.name, wrap(policy.doc, 100).join("\n  "));
+        let (name, worlds) = (policy.name, policy.worlds.join(", "));
+        let _ = writeln!(text, "\n{name} ({worlds})\n  {}", wrap(policy.doc, 100).join("\n  "));
         if policy.params.is_empty() {
             continue;
         }
@@ -210,6 +211,7 @@ fn policies_json() -> Value {
         json!({
             "name": policy.name,
             "doc": policy.doc,
+            "worlds": policy.worlds,
             "params": policy.params.iter().map(param).collect::<Vec<_>>(),
         })
     };

@@ -71,7 +71,8 @@ pub fn run(args: EvalArgs) -> anyhow::Result<()> {
         Plan { episodes, split: split.into(), seed, threads: threads.unwrap_or_else(processors) };
     let scenarios: Vec<Scenario> =
         scenarios.iter().map(|name| scenarios::open(name)).collect::<Result<_, _>>()?;
-    let contenders = contenders(policies)?;
+    let world = scenarios.first().map_or("", |scenario| scenario.world.spec().world);
+    let contenders = contenders(policies, world)?;
     let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if is_stdout(&json) && is_stdout(&csv) {
         bail!("--json and --csv = -: expected a file for one of them");
@@ -135,9 +136,9 @@ fn planned_episodes() -> Vec<PlannedEpisodes> {
     reference.scenarios.iter().map(planned).collect()
 }
 
-fn contenders(policies: Option<PolicyList>) -> anyhow::Result<Vec<Contender>> {
+fn contenders(policies: Option<PolicyList>, world: &str) -> anyhow::Result<Vec<Contender>> {
     match policies {
-        None => Ok(oncall_eval::default_contenders()),
+        None => Ok(oncall_eval::default_contenders(world)),
         Some(list) => Ok(list.0.iter().map(|text| contender(text)).collect::<Result<_, _>>()?),
     }
 }

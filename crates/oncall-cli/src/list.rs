@@ -1,7 +1,7 @@
 //! `oncall list`: what comes along.
 //!
 //! `--json` prints one object: `schema_version`, `scenarios` (a list of `name`, `title`,
-//! `description`, `hash`), and `policies` (a list of `name`, `doc`).
+//! `description`, `hash`), and `policies` (a list of `name`, `doc`, `worlds`).
 
 use crate::args::ListArgs;
 use crate::output::{Table, hex, print, print_json};
@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 pub fn run(args: &ListArgs) -> anyhow::Result<()> {
     let scenarios: Vec<_> =
         oncall_env::shipped_names().into_iter().filter_map(oncall_env::shipped).collect();
-    let policies: Vec<_> =
-        oncall_heuristics::names().filter_map(oncall_heuristics::describe).collect();
+    let policies: Vec<_> = oncall_planner::policies().collect();
     if args.json {
         let scenario = |scenario: &oncall_env::Scenario| {
             json!({
@@ -27,7 +26,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<()> {
             "scenarios": scenarios.iter().map(scenario).collect::<Vec<Value>>(),
             "policies": policies
                 .iter()
-                .map(|policy| json!({"name": policy.name, "doc": policy.doc}))
+                .map(|policy| json!({"name": policy.name, "doc": policy.doc, "worlds": policy.worlds}))
                 .collect::<Vec<Value>>(),
         }));
     }
@@ -35,9 +34,10 @@ pub fn run(args: &ListArgs) -> anyhow::Result<()> {
     for scenario in scenarios {
         known.row(vec![scenario.name, scenario.title]);
     }
-    let mut rules = Table::new(&["policy", "what it does"]);
+    let mut rules = Table::new(&["policy", "plays", "what it does"]);
     for policy in policies {
-        rules.row(vec![policy.name.to_owned(), policy.doc.to_owned()]);
+        let cells = [policy.name.to_owned(), policy.worlds.join(", "), policy.doc.to_owned()];
+        rules.row(cells.to_vec());
     }
     print(&format!(
         "{}\n{}\nMore: oncall describe SCENARIO, oncall describe --policies\n",

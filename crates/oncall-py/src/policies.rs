@@ -6,7 +6,8 @@ use crate::vec_core::VecCore;
 use numpy::{PyArray1, PyArrayMethods};
 use oncall_core::{Dial, DialKind};
 use oncall_env::{AnyVecEnv, RowInfo};
-use oncall_heuristics::{Policy, PolicyKey, PolicySpec, build_for, registry};
+use oncall_heuristics::{Policy, PolicyKey};
+use oncall_planner::{build_policy, policies};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Mutex;
@@ -36,10 +37,6 @@ pub(crate) struct PolicyCore {
     text: String,
 }
 
-fn parse(py: Python<'_>, text: &str) -> PyResult<PolicySpec> {
-    text.parse::<PolicySpec>().map_err(|error| Class::Option.err(py, error.to_string()))
-}
-
 /// A dial's number in the box space; a dial that cannot keep is set to where it stands.
 fn to_box(dial: &Dial, action: f64, standing: f64) -> f32 {
     let value = if action.is_nan() && dial.kind != DialKind::Switch { standing } else { action };
@@ -61,8 +58,7 @@ fn natural_column<'py>(py: Python<'py>, dial: &Dial, column: &[f64]) -> Bound<'p
 impl PolicyCore {
     #[new]
     fn new(py: Python<'_>, policy: &str, core: &VecCore) -> PyResult<Self> {
-        let spec = parse(py, policy)?;
-        let build = || build_for(&spec, core.scenario_name());
+        let build = || build_policy(policy, core.spec_ref(), core.scenario_name());
         let rows: Result<Vec<Row>, _> =
             (0..core.rows()).map(|_| build().map(|policy| Row { policy, last: None })).collect();
         let rows = rows.map_err(|error| Class::Option.err(py, error.to_string()))?;
@@ -138,9 +134,7 @@ impl PolicyCore {
     }
 }
 
-/// Names of the rule-based policies with a sentence on each.
+/// Names of all policies with a sentence on each.
 pub(crate) fn described() -> Vec<(&'static str, &'static str)> {
-    registry::names()
-        .filter_map(|name| registry::describe(name).map(|description| (name, description.doc)))
-        .collect()
+    policies().map(|policy| (policy.name, policy.doc)).collect()
 }

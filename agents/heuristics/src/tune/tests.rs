@@ -60,7 +60,7 @@ fn scores_that_are_not_numbers_lose() {
     };
     let found = search(&start("hpa"), "", &[], &options, &mut score).unwrap();
     assert_eq!(found.score, -7.0);
-    assert_eq!(found.best, registry::resolve(&start("hpa"), "").unwrap());
+    assert_eq!(found.best, registry::resolve(&start("hpa"), "fleet", "").unwrap());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_schedule_is_searched_too() {
     };
     let options = Search { rounds: 30, population: 40, ..Search::schedule(2) };
     let start = start("open-loop");
-    let before = score(&[registry::resolve(&start, "").unwrap()])[0];
+    let before = score(&[registry::resolve(&start, "fleet", "").unwrap()])[0];
     let found = search(&start, "", &[], &options, &mut score).unwrap();
     assert!(found.score > 0.5 * before, "{} {before}", found.score);
 }
