@@ -17,7 +17,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-env", &["oncall-core", "oncall-fleet", "oncall-scenario", "oncall-vec"]),
     (
         "oncall-heuristics",
-        &["oncall-core", "oncall-fleet", "oncall-env", "oncall-scenario", "oncall-weights"],
+        &[
+            "oncall-core",
+            "oncall-discovery-env",
+            "oncall-fleet",
+            "oncall-env",
+            "oncall-scenario",
+            "oncall-weights",
+        ],
     ),
     ("oncall-eval", &["oncall-core", "oncall-fleet", "oncall-env", "oncall-heuristics"]),
     (

@@ -25,12 +25,14 @@
 //! | [`tuned`] | the shipped parameters |
 //! | [`tune`] | the search |
 //! | `policies` | the short rules |
-//! | `runbook` | the reactive on-call rule |
+//! | `runbook` | the reactive on-call rule of the fleet |
+//! | `discovery` | the policies of the discovery world |
 
 // The specification's numbers are exact, and tests compare what must be equal to the bit.
 #![cfg_attr(test, expect(clippy::float_cmp, reason = "equal to the bit is what is meant"))]
 
 mod board;
+mod discovery;
 pub mod param;
 mod policies;
 pub mod registry;

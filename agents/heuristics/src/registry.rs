@@ -1,5 +1,6 @@
 //! The list of all policies.
 
+use crate::discovery::{operator, setting};
 use crate::param::Param;
 use crate::policies::{cheats, fixed, hpa, open_loop, random, trained};
 use crate::runbook;
@@ -24,6 +25,8 @@ pub struct Description {
 
 /// The fleet alone.
 const FLEET: &[&str] = &["fleet"];
+/// Discovery alone.
+const DISCOVERY: &[&str] = &["discovery"];
 /// Every world: such a policy knows no dial and no signal by name.
 const ANY: &[&str] = &["fleet", "discovery"];
 
@@ -137,6 +140,7 @@ static ALL: LazyLock<Vec<Description>> = LazyLock::new(|| {
             },
         ),
     ];
+    all.extend(discovery_rules());
     all.push(Description {
         name: trained::NAME,
         doc: "The agent trained by proximal policy optimisation: that of the scenario, else a generalist.",
@@ -148,6 +152,40 @@ static ALL: LazyLock<Vec<Description>> = LazyLock::new(|| {
     all
 });
 
+/// The policies of discovery. The oracle is told what nobody is told, so it is no rule to be beaten.
+fn discovery_rules() -> Vec<Description> {
+    let entry = |name, doc, params, make| {
+        let make = Make::Rule(make);
+        Description { name, doc, worlds: DISCOVERY, params, make }
+    };
+    vec![
+        entry(
+            "default",
+            "The dials at their defaults, never turned; score 0.",
+            setting::table(),
+            (|values| Box::new(setting::Setting::new(values))) as fn(&[f64]) -> Box<dyn Policy>,
+        ),
+        entry(
+            "static",
+            "The best setting of the dials that a search found for the training mixture.",
+            setting::table(),
+            |values| Box::new(setting::Setting::new(values)),
+        ),
+        entry(
+            "operator",
+            "The scripted operator: between incidents the setting of static, else by the pattern of the symptoms.",
+            operator::Rules::table(),
+            |values| Box::new(operator::Operator::new(operator::Rules::from_values(values))),
+        ),
+        entry(
+            setting::ORACLE,
+            "Is told the scenario and plays the best setting that a search found for it; score 100.",
+            setting::table(),
+            |values| Box::new(setting::Oracle::new(values)),
+        ),
+    ]
+}
+
 /// Names of all policies, the honest ones first.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|description| description.name)
@@ -156,6 +194,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// Names of the policies that each exploit one price; none may pay.
 pub fn cheats() -> impl Iterator<Item = &'static str> {
     cheats::CHEATS.iter().map(|cheat| cheat.0)
+}
+
+/// Whether that is an honest rule: neither trained, nor a cheat, nor one that is told what nobody is.
+pub fn is_rule(name: &str) -> bool {
+    let is_trained = describe(name).is_some_and(Description::is_trained);
+    !is_trained && name != setting::ORACLE && cheats().all(|cheat| cheat != name)
 }
 
 /// The policy of that name.
@@ -240,8 +284,7 @@ mod tests {
 
     #[test]
     fn a_policy_of_another_world_is_refused() {
-        let mut other = oncall_fleet::world::spec();
-        other.world = "discovery";
+        let other = oncall_discovery_env::spec();
         let error = |name: &str| match build_for(&PolicySpec::new(name), &other, "x") {
             Ok(_) => panic!("{name} was built"),
             Err(error) => error.to_string(),

@@ -33,6 +33,7 @@ impl Teachers {
             (0..env.num_envs()).map(|_| make()).collect::<Result<Vec<Box<dyn Policy>>>>()?;
         for (row, policy) in policies.iter_mut().enumerate() {
             policy.reset(key(env, row));
+            policy.told(env.scenario_of(row));
         }
         Ok(Self {
             policies,
@@ -52,6 +53,7 @@ impl Teachers {
         let policy = &mut self.policies[row];
         if env.row(row).minute == 0 {
             policy.reset(key(env, row));
+            policy.told(env.scenario_of(row));
         }
         env.signals(row, &mut self.signals)?;
         policy.act(&self.signals, &mut self.dials);

@@ -23,9 +23,10 @@ impl Driver {
         Ok(Self::Policy(oncall_planner::build_policy(text, spec, &scenario.name)?))
     }
 
-    fn begin(&mut self, seed: u64) {
+    fn begin(&mut self, seed: u64, scenario: &str) {
         if let Driver::Policy(policy) = self {
             policy.reset(PolicyKey { seed, episode: 0 });
+            policy.told(scenario);
         }
     }
 
@@ -127,7 +128,7 @@ impl Shift {
         mut each: impl FnMut(&Minute<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Ending> {
         let Self { mut env, spec, measures, mut columns, seed } = self;
-        driver.begin(seed);
+        driver.begin(seed, env.scenario_of(0));
         let mut watch = measures.watch();
         let mut action = vec![0.0; spec.dials.len()];
         let mut dials = action.clone();

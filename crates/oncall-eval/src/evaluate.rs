@@ -5,7 +5,7 @@ use crate::report::{PolicyEpisodes, Report, ScenarioEpisodes};
 use crate::runner::{EpisodeResult, Plan, run_made, run_policy};
 use crate::score::{anchors, reference};
 use oncall_env::Scenario;
-use oncall_heuristics::{Description, Policy, PolicySpec, registry};
+use oncall_heuristics::{Policy, PolicySpec, registry};
 
 /// Builds a policy of another room, which the list of the rules does not know, for a scenario.
 pub type MakePolicy = fn(scenario: &str) -> Box<dyn Policy>;
@@ -41,14 +41,9 @@ impl Contender {
         Self { name: name.to_owned(), policy: PolicySpec::new(name), make }
     }
 
-    /// Whether it is an honest rule: neither trained, nor a planner, nor a cheat.
+    /// Whether it is an honest rule: neither trained, nor a planner, nor a cheat or told the scenario.
     pub fn is_rule(&self) -> bool {
-        if self.make.is_some() {
-            return false;
-        }
-        let name = self.policy.name.as_str();
-        let is_trained = registry::describe(name).is_some_and(Description::is_trained);
-        !is_trained && registry::cheats().all(|cheat| cheat != name)
+        self.make.is_none() && registry::is_rule(&self.policy.name)
     }
 
     /// Plays a scenario; see [`run_policy`].

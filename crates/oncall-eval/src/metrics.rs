@@ -108,7 +108,28 @@ pub struct Metric {
 }
 
 /// World, and its metrics. The fleet's are those of its incident.
-const TABLE: &[(&str, &[Metric])] = &[];
+const TABLE: &[(&str, &[Metric])] = &[("discovery", DISCOVERY)];
+
+const fn metric(name: &'static str, label: &'static str, how: How) -> Metric {
+    Metric { name, label, factor: 1.0, unit: "", how }
+}
+
+const fn percent(name: &'static str, label: &'static str, how: How) -> Metric {
+    Metric { name, label, factor: 100.0, unit: " %", how }
+}
+
+/// Shares of ten minutes, and clocks, at their worst; the rest over the episode.
+const DISCOVERY: &[Metric] = &[
+    percent("withdrawal_late_share_max", "w late", How::Max("withdrawal_late_share")),
+    percent("removal_late_share_max", "r late", How::Max("removal_late_share")),
+    metric("withdrawal_s_p99_max", "w p99 s", How::Max("withdrawal_s_p99")),
+    metric("removal_s_p99_max", "r p99 s", How::Max("removal_s_p99")),
+    metric("burn_5min_max", "burn 5 m", How::Max("burn_5min")),
+    percent("no_backend_share_mean", "no backend", How::Mean("no_backend_share")),
+    percent("stale_share_mean", "stale", How::Mean("stale_share")),
+    percent("ready_share_worst5_min", "least READY", How::Min("ready_share_worst5")),
+    metric("snapshot_age_s_max", "oldest s", How::Max("snapshot_age_s_max")),
+];
 
 /// The metrics of a world.
 pub fn table(world: &str) -> &'static [Metric] {

@@ -229,6 +229,9 @@ impl<'a> Player<'a> {
         }
         let mut out = self.columns.borrow_reset();
         self.env.reset(Seeds::Rows(&self.seeds), Some(&self.mask), &mut out)?;
+        for row in (0..self.mask.len()).filter(|&row| self.mask[row]) {
+            self.policies[row].told(self.env.scenario_of(row));
+        }
         Ok(())
     }
 

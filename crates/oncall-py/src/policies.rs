@@ -20,11 +20,12 @@ struct Row {
 
 impl Row {
     /// Forgets the old episode if a new one has begun, however that came about.
-    fn follow(&mut self, info: &RowInfo) {
+    fn follow(&mut self, info: &RowInfo, scenario: &str) {
         let key = PolicyKey { seed: info.seed, episode: info.episode };
         let continues = self.last.is_some_and(|(last, minute)| last == key && minute < info.minute);
         if !continues {
             self.policy.reset(key);
+            self.policy.told(scenario);
         }
         self.last = Some((key, info.minute));
     }
@@ -116,9 +117,10 @@ impl PolicyCore {
                 format!("env: {} rows, expected {}, those of the policy", core.rows(), rows.len());
             return Err(Class::Shape.err(py, message));
         }
-        let info: Vec<RowInfo> =
-            core.with(py, |engine| Ok((0..rows.len()).map(|row| engine.row(row)).collect()))?;
-        if let Some(row) = info.iter().position(|info| info.length_min == 0) {
+        let of = |engine: &AnyVecEnv, row| (engine.row(row), engine.scenario_of(row).to_owned());
+        let info: Vec<(RowInfo, String)> =
+            core.with(py, |engine| Ok((0..rows.len()).map(|row| of(engine, row)).collect()))?;
+        if let Some(row) = info.iter().position(|(info, _)| info.length_min == 0) {
             let message = format!("act: row {row} was never reset, expected a reset first");
             return Err(Class::Order.err(py, message));
         }
@@ -126,8 +128,8 @@ impl PolicyCore {
         let signals = core.matrix(py, width, AnyVecEnv::signals)?;
         let mut actions = vec![f64::NAN; rows.len() * spec.dials.len()];
         let slots = actions.chunks_exact_mut(spec.dials.len()).zip(signals.chunks_exact(width));
-        for ((row, info), (action, seen)) in rows.iter_mut().zip(&info).zip(slots) {
-            row.follow(info);
+        for ((row, (info, scenario)), (action, seen)) in rows.iter_mut().zip(&info).zip(slots) {
+            row.follow(info, scenario);
             row.policy.act(seen, action);
         }
         Ok(actions)
