@@ -172,6 +172,12 @@ fn discovery_rules() -> Vec<Description> {
             |values| Box::new(setting::Setting::new(values)),
         ),
         entry(
+            "safest",
+            "The best setting for the training mixture if running cost nothing: how dear safety is.",
+            setting::table(),
+            |values| Box::new(setting::Setting::new(values)),
+        ),
+        entry(
             "operator",
             "The scripted operator: between incidents the setting of static, else by the pattern of the symptoms.",
             operator::Rules::table(),

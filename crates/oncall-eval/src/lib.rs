@@ -12,6 +12,8 @@
 //! | [`overall`] | performance profiles and pairs of policies, for drawings |
 //! | [`table`] | the report for terminals |
 //! | [`episodes`] | CSV, one row an episode |
+//! | [`race`] | candidates on the same episodes, given up early; the search for a setting |
+//! | [`cross`] | the best setting of each scenario in each other one |
 //! | [`tune`] | the search for a policy's parameters, on training episodes |
 //!
 //! Of a concrete world this room knows the names of the signals that its metrics are made of, and who has
@@ -20,12 +22,14 @@
 // What must be equal to the bit is compared so.
 #![cfg_attr(test, expect(clippy::float_cmp, reason = "equal to the bit is what is meant"))]
 
+pub mod cross;
 pub mod episodes;
 mod error;
 mod evaluate;
 pub mod metrics;
 pub mod overall;
 pub mod planned;
+pub mod race;
 pub mod report;
 pub mod runner;
 pub mod score;
