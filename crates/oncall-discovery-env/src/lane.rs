@@ -30,7 +30,7 @@ pub(crate) const TICKS_PER_MIN: f64 = 60.0 / TICK_S as f64;
 
 /// One episode under way.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Episode {
+pub(crate) struct Episode {
     /// Which scenario of a mixture.
     pub(crate) variant: u32,
     /// The key's bits.

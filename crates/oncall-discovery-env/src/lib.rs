@@ -20,6 +20,7 @@ pub mod signals;
 mod window;
 mod world;
 
+pub use oncall_discovery_sim::topology::Scale;
 pub use params::Params;
 pub use world::{DiscoveryWorld, Lane, MixtureError};
 

@@ -14,9 +14,6 @@ use oncall_discovery_sim::topology::{Loss, Scale};
 /// Highest number of faults of a kind.
 pub const FAULTS_MAX: usize = 8;
 
-/// Minutes that stay calm at the start.
-pub const CALM_MIN: f64 = 5.0;
-
 macro_rules! whole {
     () => {
         false
@@ -60,7 +57,7 @@ macro_rules! faults {
             pub fn fields(self) -> &'static [Field] {
                 match self {
                     $(Self::$kind => const { fields! {
-                        at_min: None, 5 ..= 600, "min"; "When it begins."
+                        at_min: Some(0.0), 0 ..= 600, "min"; "When it begins, after `shift.onset_min`."
                         chance: Some(1.0), 0 ..= 1, ""; "Probability that it happens in an episode."
                         key: None, 0 ..= 7, "", whole; "Names its draws; its place in the list if left out."
                         $($rest)*
@@ -71,9 +68,12 @@ macro_rules! faults {
     };
 }
 
+/// Name of the number that names a fault's draws.
+pub const KEY: &str = "key";
+
 /// Places of the numbers that every fault has.
 pub mod common {
-    /// When it begins, minutes.
+    /// When it begins, minutes after the onset.
     pub const AT: usize = 0;
     /// Probability.
     pub const CHANCE: usize = 1;
@@ -163,6 +163,7 @@ faults! {
 /// Length of the episode.
 pub const SHIFT: &[Field] = fields! {
     length_min: Some(60.0), 1 ..= 600, "min", whole; "Minutes until the episode is truncated."
+    onset_min: Some(5.0), 5 ..= 600, "min"; "From here on faults count their `at_min`; before, all is calm."
 };
 
 /// What always happens.
@@ -329,6 +330,11 @@ impl Numbers {
     /// Minutes of the episode.
     pub fn length_min(&self) -> f64 {
         self.sections[Section::Shift as usize][0]
+    }
+
+    /// When a fault begins, minutes.
+    pub fn at_min(&self, fault: &Fault) -> f64 {
+        self.sections[Section::Shift as usize][1] + fault.values[common::AT]
     }
 
     /// Moves and silent deaths in an hour, over the fleet.

@@ -60,7 +60,7 @@ pub fn schedule(numbers: &Numbers, shape: &Shape, key: EpisodeKey) -> Plan {
                 continue;
             }
         }
-        let at_min = fault.values[common::AT];
+        let at_min = numbers.at_min(fault);
         let at_s = WARM_UP_S + 60.0 * at_min;
         let action = action(fault, shape);
         plan[place] = Planned { at_s, action };
@@ -207,7 +207,7 @@ mod tests {
         let mut numbers = Params::defaults("test").numbers;
         for (at, &kind) in Kind::ALL.iter().enumerate() {
             let mut fault = Fault::defaults(kind, at % FAULTS_MAX);
-            fault.values[common::AT] = 10.0 + at as f64;
+            fault.values[common::AT] = 5.0 + at as f64;
             numbers.faults.push(fault);
         }
         numbers

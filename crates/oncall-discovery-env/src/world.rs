@@ -3,7 +3,7 @@
 use crate::dials::{self, Mechanics};
 use crate::lane::Episode;
 use crate::params::Params;
-use crate::{TICK_S, reward, signals, spec};
+use crate::{TICK_S, reward, spec};
 use oncall_core::streams::Purpose;
 use oncall_core::{Digest, EpisodeKey, Generator, LoadError, Spec, World, fnv1a};
 use oncall_discovery_sim::topology::Scale;
@@ -143,6 +143,9 @@ impl World for DiscoveryWorld {
     type Block = Lane;
 
     const LANES: usize = 1;
+
+    /// A tick of the smallest fleet takes about as long as 200,000 signals.
+    const WORK: usize = 1000;
 
     fn spec(&self) -> &Spec {
         &self.spec
