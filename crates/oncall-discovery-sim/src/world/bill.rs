@@ -213,6 +213,7 @@ impl World {
             let catalog_vcpu = (mark.renewals - old.renewals) * RENEWAL_VCPU_S
                 + (mark.writes - old.writes) * WRITE_VCPU_S;
             let draining = f64::from(shared.meters.states[region][State::Draining as usize]);
+            // Sized for rollouts at this fleet's pace, by the dial of relays rather than by their number here.
             let log_gb = relay.delta_retention_s * LOG_CHANGES_PER_S * LOG_BYTES_PER_CHANGE / 1e9;
             let cap = shared.proxy[region].failover_cap_pct / 100.0;
             let dollars = [
@@ -241,7 +242,10 @@ impl World {
     /// Rollouts that run longer than planned.
     fn count_overdue(&mut self) {
         let now = self.shared.now();
-        let mut rollout = super::gauges::Rollout { overdue_s: self.shared.meters.rollout.overdue_s, ..Default::default() };
+        let mut rollout = super::gauges::Rollout {
+            overdue_s: self.shared.meters.rollout.overdue_s,
+            ..Default::default()
+        };
         for (planned, memory) in self.scenario.plan.iter().zip(&self.memory) {
             if !matches!(planned.action, Action::Rollout { .. }) || memory.chosen.is_empty() {
                 continue;
@@ -251,7 +255,7 @@ impl World {
             rollout.done += done;
             if done < all {
                 rollout.running += 1;
-                let pace = PLANNED_PACE_PER_S * self.shared.share.fleet;
+                let pace = PLANNED_PACE_PER_S * self.shared.share.pace;
                 let end = micros(planned.at_s + all as f64 / pace);
                 rollout.overdue_s += now.saturating_sub(end).min(S) as f64 / S as f64;
             }

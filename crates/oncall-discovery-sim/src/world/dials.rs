@@ -9,8 +9,8 @@
 
 use super::World;
 use super::full::{Full, calls};
-use super::shared::{Event, HOP_PROXY, HOP_RELAY, Shared};
 use super::share::relays;
+use super::shared::{Event, HOP_PROXY, HOP_RELAY, Shared};
 use crate::noise::Draw;
 use crate::queue::{Micros, S, micros};
 use crate::schedule::Action;
@@ -69,7 +69,12 @@ impl Wishes {
     }
 
     /// Tells who is there at the beginning.
-    pub(crate) fn hold_all(&mut self, proxies: [u32; REGIONS], relays: u32, ordered: [u16; REGIONS]) {
+    pub(crate) fn hold_all(
+        &mut self,
+        proxies: [u32; REGIONS],
+        relays: u32,
+        ordered: [u16; REGIONS],
+    ) {
         if let Some(wish) = self.list.last_mut() {
             (wish.proxies, wish.relays) = (proxies, relays);
         }

@@ -215,8 +215,8 @@ impl World {
         }
         self.replace(id, u64::from(plan) << 32 | u64::from(step));
         self.memory[index].done += 1;
-        let pace = self.shared.led(cell_region(cell)).rollout_pace_per_s * self.shared.share.fleet;
-        let gap = S as f64 / pace;
+        let pace = self.shared.led(cell_region(cell)).rollout_pace_per_s;
+        let gap = S as f64 / (pace * self.topology.shape.pace_share);
         self.shared.push(now + gap as Micros, Event::Step { plan, step: step + 1 });
     }
 

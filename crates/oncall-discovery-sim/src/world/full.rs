@@ -4,9 +4,9 @@
 //! functions; what is left out are the endpoint lists and the requests, which the ledger accounts for.
 
 use super::fleet::{cell_name, cell_number, cell_region};
-use super::shared::{Delivery, Event, HOP_PROXY, HOP_RELAY, REGION_US, Shared, Slab, Trace};
 use super::relays::Relay;
 use super::share::relays;
+use super::shared::{Delivery, Event, HOP_PROXY, HOP_RELAY, REGION_US, Shared, Slab, Trace};
 use super::streams::Proxy;
 use super::waves::Wave;
 use crate::ledger::{Calls, Clock, Ledger, REMOTE, Setup, Slot, Stopped};
@@ -185,7 +185,7 @@ impl Full {
             stride,
             active,
             parted: [0; REGIONS],
-            service_us: 1e6 / (RELAY_DELIVERIES_PER_S * shared.share.relay),
+            service_us: 1e6 / shared.share.relay_deliveries_per_s,
             waves: Slab::default(),
             clocks: Vec::new(),
             stopped: Vec::new(),

@@ -67,7 +67,8 @@ impl Histogram {
         let wanted = share.clamp(0.0, 1.0) * self.count() as f64;
         let mut below = 0.0;
         let mut last = None;
-        for (index, &count) in self.0.iter().flatten().enumerate().filter(|(_, count)| **count > 0) {
+        for (index, &count) in self.0.iter().flatten().enumerate().filter(|(_, count)| **count > 0)
+        {
             let (low, high) = (lower(index), lower(index + 1));
             let count = f64::from(count);
             if below + count >= wanted {
@@ -84,8 +85,7 @@ impl Histogram {
 /// Lower edge of a bucket, microseconds.
 fn lower(index: usize) -> f64 {
     let (row, column) = (index / SUB, index % SUB);
-    let units =
-        if row == 0 { column as u64 } else { ((SUB + column) as u64) << (row - 1) };
+    let units = if row == 0 { column as u64 } else { ((SUB + column) as u64) << (row - 1) };
     (units * UNIT_US) as f64
 }
 
@@ -375,8 +375,7 @@ impl World {
             levels.follower_lag_s = levels.follower_lag_s.max(group.lag_s(now));
             levels.guard_holds += group.decider.held() as u32;
             let quarantined = |p: &u8| group.decider.quarantined(Time(now), ProberId(*p));
-            levels.quarantined +=
-                (0..super::probing::PROBERS).filter(quarantined).count() as u32;
+            levels.quarantined += (0..super::probing::PROBERS).filter(quarantined).count() as u32;
         }
         levels.states = self.shared.meters.states[region];
         levels.pending = self.shared.meters.pending[region].max(0) as u64;

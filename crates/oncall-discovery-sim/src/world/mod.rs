@@ -125,9 +125,14 @@ const LONG: (f64, f64) = (0.001, 20.0);
 impl World {
     /// A world at time zero: everything is up, every view at its head.
     pub fn new(setup: Setup) -> Result<Self, SetupError> {
+        let key = EpisodeKey::new(setup.seed, 0, Split::Train, Generator::Pcg);
+        Self::keyed(setup, key)
+    }
+
+    /// The same with the noise of an episode; the seed of the setup is not used.
+    pub fn keyed(setup: Setup, key: EpisodeKey) -> Result<Self, SetupError> {
         setup.dials.validate()?;
         check_shape(&setup.shape)?;
-        let key = EpisodeKey::new(setup.seed, 0, Split::Train, Generator::Pcg);
         let noise = Noise::new(key);
         let topology = Topology::draw(setup.shape, noise);
         let share = Share::of(&setup.shape);
@@ -447,8 +452,13 @@ impl World {
     pub fn load(bytes: &[u8]) -> Result<Self, SetupError> {
         let mut world: Self =
             postcard::from_bytes(bytes).map_err(|error| SetupError::Saved(error.to_string()))?;
-        world.plane.ledger.set_may_eject(full::may_eject);
+        world.revive();
         Ok(world)
+    }
+
+    /// Puts back what no saved state holds; for worlds that were read as a part of something else.
+    pub fn revive(&mut self) {
+        self.plane.ledger.set_may_eject(full::may_eject);
     }
 }
 

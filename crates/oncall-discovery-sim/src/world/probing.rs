@@ -21,10 +21,6 @@ const LARGE: u32 = 5_000;
 const INTERVAL_MAX: Micros = 15 * S;
 /// Probers of a region.
 pub(crate) const PROBERS: u8 = 3;
-/// Loss of a probe on a healthy path.
-const LOSS: f64 = 0.000_5;
-/// Loss within a burst of a node's channel, its mean length (s), and the time between two (s).
-const BURST: (f64, f64, f64) = (0.9, 3.0, 7_200.0);
 /// Round trip of a probe that is answered.
 const ROUND_TRIP: Micros = 2 * MS;
 
@@ -181,8 +177,7 @@ impl World {
         let now = self.shared.now();
         for region in 0..REGIONS {
             let phases = self.probing.buckets[region].len() as u64;
-            let place =
-                |rounds: u64| ((u128::from(rounds) * u128::from(phases)) >> 32) as u64;
+            let place = |rounds: u64| ((u128::from(rounds) * u128::from(phases)) >> 32) as u64;
             let from = self.probing.rounds[region];
             let interval = micros(self.shared.led(region).probe_interval_s).max(self.probing.tick);
             let to = from + (self.probing.tick << 32) / interval;
@@ -208,7 +203,7 @@ impl World {
         let any_bad = self.probing.bad_prober_until.iter().any(|&until| until > now)
             || self.probing.stopped.iter().any(|&until| until > now);
         let agreeing = self.shared.led(region).confirming_probers as u8;
-        let lost = (LOSS * 4_294_967_296.0) as u64;
+        let lost = (self.topology.shape.loss.calm * 4_294_967_296.0) as u64;
         let (mut probes, mut quiet) = (0, 0);
         for &id in &bucket {
             let look = self.probing.look[id as usize];
@@ -288,7 +283,8 @@ impl World {
         let region = usize::from(self.topology.nodes[node].region);
         let at = region * usize::from(PROBERS) + usize::from(prober);
         let (link_loss, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
-        let mut loss = if self.probing.node_burst[node] > now { BURST.0 } else { LOSS };
+        let regime = self.topology.shape.loss;
+        let mut loss = if self.probing.node_burst[node] > now { regime.burst } else { regime.calm };
         if link_until > now {
             loss = loss.max(link_loss);
         }
@@ -299,8 +295,7 @@ impl World {
         let ok = !lost && instance.truth.answers() && !depends;
         // A refusal, or a bad answer, comes at once; silence lasts until the timeout.
         let silent = lost || instance.truth == Truth::Frozen || self.fleet.node_away[node] > 0;
-        let wait =
-            if silent && !ok { micros(dials.probe_timeout_s) } else { ROUND_TRIP };
+        let wait = if silent && !ok { micros(dials.probe_timeout_s) } else { ROUND_TRIP };
         let spread = dials.probe_interval_s * dials.probe_jitter_pct / 100.0;
         let jitter = (u64::from(word as u32) * micros(spread)) >> 32;
         let answer = if ok { Answer::Ok } else { Answer::Failed };
@@ -472,13 +467,14 @@ impl World {
         let now = self.shared.now();
         let nodes = self.fleet.node_away.len() as u64;
         let noise = self.shared.noise;
-        let mut left = nodes as f64 / BURST.2;
+        let regime = self.topology.shape.loss;
+        let mut left = nodes as f64 / regime.between_s;
         while left > 0.0 {
             self.probing.burst_number += 1;
             let number = self.probing.burst_number;
             if noise.uniform(Draw::Burst, 0, number) < left {
                 let node = noise.below(Draw::Burst, 1, number, nodes) as usize;
-                let length = noise.exponential(Draw::Burst, 2, number) * BURST.1;
+                let length = noise.exponential(Draw::Burst, 2, number) * regime.burst_s;
                 self.probing.node_burst[node] = now + micros(length);
                 for at in 0..self.fleet.on_node[node].len() {
                     let id = self.fleet.on_node[node][at];

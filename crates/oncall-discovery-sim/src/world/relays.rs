@@ -1,8 +1,8 @@
 //! Relays: their budgets, their queues, what goes wrong with them.
 
 use super::full::{ENDPOINT_BYTES, Full, HEADER_BYTES};
-use super::shared::{Event, Shared};
 use super::share::Share;
+use super::shared::{Event, Shared};
 use crate::noise::{Draw, Noise};
 use crate::queue::{Micros, S};
 use crate::topology::REGIONS;
@@ -45,8 +45,8 @@ const CONNECTION: u64 = 1_000;
 /// Admission in thousandths of a connection, and bytes of snapshots, both a second: one relay's part of its region's.
 fn rates(dials: &Dials, share: Share, relays: u16) -> (u64, u64) {
     let part = |x: f64| (x / f64::from(relays)).ceil() as u64;
-    let connects = part(dials.admission_per_s * share.proxies * CONNECTION as f64);
-    (connects.max(1), part(dials.snapshot_budget_mb_s * 1e6 * share.views).max(1))
+    let connects = part(dials.admission_per_s * share.admission * CONNECTION as f64);
+    (connects.max(1), part(dials.snapshot_budget_mb_s * 1e6 * share.snapshots).max(1))
 }
 
 impl Relay {

@@ -1,8 +1,8 @@
 //! What a dial that is an absolute rate means in a smaller fleet.
 //!
 //! The ranges of the dials are those of the full fleet: 83 endpoints/s, 200 connections/s, 200 MB/s. A smaller world
-//! takes the part of them that leaves the same relation between load and capacity, so that a setting which strains
-//! the full fleet strains the small one too.
+//! takes the parts of them that its shape names, so that a setting which strains the full fleet strains the small
+//! one too. Everything that turns a dial into a rate goes through here.
 
 use crate::topology::{Scale, Shape};
 use serde::{Deserialize, Serialize};
@@ -10,41 +10,37 @@ use serde::{Deserialize, Serialize};
 /// Parts of the full fleet's rates; all 1 at full scale.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Instances: rollout pace, churn, prober work, dollars.
+    /// Instances: what the fleet costs, and the size of its logs.
     pub fleet: f64,
-    /// Proxies: connections that relays admit.
-    pub proxies: f64,
-    /// Bytes of all views: the snapshot budget.
-    pub views: f64,
-    /// Deliveries of a spread rollout (pace times subscribers of a cell): what all relays together can send.
-    pub deliveries: f64,
-    /// Deliveries a second of one relay, as a part of the full fleet's: `deliveries` over the share of relays.
-    pub relay: f64,
-    /// What one relay costs, as a part of the full fleet's: `fleet` over the share of relays.
+    /// The pace of rollouts.
+    pub pace: f64,
+    /// Connections that relays admit.
+    pub admission: f64,
+    /// The snapshot budget.
+    pub snapshots: f64,
+    /// Deliveries a second of one relay; a number, not a part.
+    pub relay_deliveries_per_s: f64,
+    /// What one relay costs, as a part of the full fleet's: `fleet` over the share of relays, so that a value of the
+    /// dial costs a small fleet its part of what it costs the full one.
     pub machine: f64,
 }
+
+/// Value of the dial `relays_per_region` at which shares are compared.
+const RELAYS: f64 = 16.0;
 
 impl Share {
     /// The shares of a fleet.
     pub fn of(shape: &Shape) -> Self {
-        let full = Scale::Full.shape();
-        let fleet = f64::from(shape.instances) / f64::from(full.instances);
-        let proxies = f64::from(shape.nodes) / f64::from(full.nodes);
-        let follows = f64::from(shape.subscriptions.min(shape.services));
-        let subscribers = |nodes: f64, follows: f64, services: u16| nodes * follows / f64::from(services);
-        let of_cell = subscribers(f64::from(shape.nodes), follows, shape.services)
-            / subscribers(f64::from(full.nodes), f64::from(full.subscriptions), full.services);
-        let endpoints = |shape: &Shape| f64::from(shape.instances) / f64::from(shape.services);
-        let views = proxies * follows / f64::from(full.subscriptions) * endpoints(shape)
-            / endpoints(&full);
-        let deliveries = fleet * of_cell;
-        let relays = f64::from(relays(shape, full_relays())) / full_relays();
-        Self { fleet, proxies, views, deliveries, relay: deliveries / relays, machine: fleet / relays }
+        let fleet = f64::from(shape.instances) / f64::from(Scale::Full.shape().instances);
+        Self {
+            fleet,
+            pace: shape.pace_share,
+            admission: shape.admission_share,
+            snapshots: shape.snapshot_share,
+            relay_deliveries_per_s: shape.relay_deliveries_per_s,
+            machine: fleet / (f64::from(relays(shape, RELAYS)) / RELAYS),
+        }
     }
-}
-
-fn full_relays() -> f64 {
-    16.0
 }
 
 /// Relays of a region for a value of the dial: the shape's share of it, at least two, so that a proxy always has
@@ -59,19 +55,19 @@ mod tests {
 
     #[test]
     fn the_full_fleet_takes_the_dials_as_they_are() {
-        let one = Share { fleet: 1.0, proxies: 1.0, views: 1.0, deliveries: 1.0, relay: 1.0, machine: 1.0 };
-        assert_eq!(Share::of(&Scale::Full.shape()), one);
+        let share = Share::of(&Scale::Full.shape());
+        let parts = [share.fleet, share.pace, share.admission, share.snapshots, share.machine];
+        assert_eq!(parts.map(|part| part * 1e6), [1e6; 5]);
         assert_eq!(relays(&Scale::Full.shape(), 16.0), 16);
     }
 
-    /// A tenth of everything with a quarter of the relays, each of which is then four tenths of one.
+    /// A tenth of the instances with a quarter of the relays: each costs four tenths.
     #[test]
-    fn a_tenth_is_a_tenth() {
-        let tenth = Share::of(&Scale::Tenth.shape());
-        for part in [tenth.fleet, tenth.proxies, tenth.views, tenth.deliveries] {
-            assert!((part - 0.1).abs() < 1e-12, "{tenth:?}");
-        }
-        assert!((tenth.relay - 0.4).abs() < 1e-12);
+    fn relays_of_a_tenth_cost_a_tenth() {
+        let share = Share::of(&Scale::Tenth.shape());
+        assert!((share.fleet - 0.1).abs() < 1e-12);
+        assert!((share.machine - 0.4).abs() < 1e-12);
         assert_eq!(relays(&Scale::Tenth.shape(), 16.0), 4);
+        assert_eq!(relays(&Scale::Small.shape(), 4.0), 2);
     }
 }

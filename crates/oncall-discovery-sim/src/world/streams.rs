@@ -5,9 +5,7 @@ use super::shared::{Delivery, Event, HOP_PROXY, Shared};
 use crate::noise::{Draw, pair};
 use crate::queue::{Micros, S, micros};
 use crate::topology::{REGIONS, Topology};
-use oncall_discovery::distrib::{
-    Answer, Cursor, Retention, SnapshotCause, answer,
-};
+use oncall_discovery::distrib::{Answer, Cursor, Retention, SnapshotCause, answer};
 use oncall_discovery::mutants::Mutants;
 use oncall_discovery::proxy::{CellSub, Link, LinkState, SubEvent, Tend};
 use oncall_discovery::types::{Span, Time};
@@ -516,6 +514,4 @@ impl Full {
         let there = self.proxies.iter().filter(|proxy| proxy.up);
         there.map(|proxy| now - proxy.confirmed.min(now)).max().unwrap_or(0)
     }
-
-
 }
