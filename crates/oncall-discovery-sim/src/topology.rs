@@ -87,10 +87,10 @@ impl Scale {
         match self {
             Self::Full => shape,
             Self::Tenth => Shape {
-                pace_share: 0.25,
+                pace_share: 0.1,
                 admission_share: 0.1,
                 snapshot_share: 0.1,
-                relay_deliveries_per_s: 200.0,
+                relay_deliveries_per_s: 110.0,
                 ..shape
             },
             Self::Small => Shape {
@@ -100,10 +100,10 @@ impl Scale {
                 subscriptions: 6,
                 relay_share: 0.25,
                 rollout: 100,
-                pace_share: 0.25,
+                pace_share: 0.05,
                 admission_share: 0.05,
                 snapshot_share: 0.0005,
-                relay_deliveries_per_s: 30.0,
+                relay_deliveries_per_s: 10.0,
                 ..shape
             },
         }
