@@ -39,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "oncall-core",
             "oncall-discovery",
+            "oncall-discovery-env",
             "oncall-discovery-sim",
             "oncall-fleet",
             "oncall-env",

@@ -64,7 +64,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = args.next().ok_or("expected the path of informed.json, then scenarios")?;
     for name in args {
         let scenario = oncall_env::shipped(&name).ok_or_else(|| format!("no scenario `{name}`"))?;
-        let AnyWorld::Fleet(world) = &scenario.world;
+        let AnyWorld::Fleet(world) = &scenario.world else {
+            return Err(format!("scenario {name}: expected one of the fleet").into());
+        };
         let posture = choose(world);
         let found = returns(world, posture, MEASURE);
         let entry = InformedScenario {

@@ -128,7 +128,9 @@ mod tests {
     #[test]
     fn the_return_is_that_of_the_schedule() {
         for name in ["spike-hard", "cache-flush-hard", "bad-build-hard", "steady"] {
-            let AnyWorld::Fleet(world) = oncall_env::shipped(name).unwrap().world;
+            let AnyWorld::Fleet(world) = oncall_env::shipped(name).unwrap().world else {
+                panic!("a fleet")
+            };
             for seed in 0..3 {
                 let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
                 let (schedule, found) = plan_informed(&world, key, POSTURE, INFORMED_SEARCH);
@@ -140,7 +142,9 @@ mod tests {
 
     #[test]
     fn the_posture_is_held_until_the_first_incident_shows() {
-        let AnyWorld::Fleet(world) = oncall_env::shipped("spike").unwrap().world;
+        let AnyWorld::Fleet(world) = oncall_env::shipped("spike").unwrap().world else {
+            panic!("a fleet")
+        };
         for seed in 0..5 {
             let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
             let (schedule, _) = plan_informed(&world, key, POSTURE, INFORMED_SEARCH);

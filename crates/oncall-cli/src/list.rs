@@ -1,6 +1,6 @@
 //! `oncall list`: what comes along.
 //!
-//! `--json` prints one object: `schema_version`, `scenarios` (a list of `name`, `title`,
+//! `--json` prints one object: `schema_version`, `scenarios` (a list of `name`, `world`, `title`,
 //! `description`, `hash`), and `policies` (a list of `name`, `doc`, `worlds`).
 
 use crate::args::ListArgs;
@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 
 /// Prints the shipped scenarios and policies.
 pub fn run(args: &ListArgs) -> anyhow::Result<()> {
-    let scenarios: Vec<_> =
-        oncall_env::shipped_names().into_iter().filter_map(oncall_env::shipped).collect();
+    let names = [oncall_env::shipped_names(), oncall_env::discovery_names()];
+    let scenarios: Vec<_> = names.into_iter().flatten().filter_map(oncall_env::shipped).collect();
     let policies: Vec<_> = oncall_planner::policies().collect();
     if args.json {
         let scenario = |scenario: &oncall_env::Scenario| {
             json!({
                 "name": scenario.name,
+                "world": scenario.world.spec().world,
                 "title": scenario.title,
                 "description": scenario.description,
                 "hash": hex(scenario.hash),
@@ -30,9 +31,10 @@ pub fn run(args: &ListArgs) -> anyhow::Result<()> {
                 .collect::<Vec<Value>>(),
         }));
     }
-    let mut known = Table::new(&["scenario", "what happens"]);
+    let mut known = Table::new(&["scenario", "world", "what happens"]);
     for scenario in scenarios {
-        known.row(vec![scenario.name, scenario.title]);
+        let world = scenario.world.spec().world.to_owned();
+        known.row(vec![scenario.name, world, scenario.title]);
     }
     let mut rules = Table::new(&["policy", "plays", "what it does"]);
     for policy in policies {
@@ -40,7 +42,8 @@ pub fn run(args: &ListArgs) -> anyhow::Result<()> {
         rules.row(cells.to_vec());
     }
     print(&format!(
-        "{}\n{}\nMore: oncall describe SCENARIO, oncall describe --policies\n",
+        "{}\n{}\nScenarios of discovery have a fleet of three sizes: NAME, NAME@tenth, NAME@full.\n\
+         More: oncall describe SCENARIO, oncall describe --policies\n",
         known.text(),
         rules.text()
     ))

@@ -32,7 +32,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         !(is_piped && args.json),
         "--out -: expected a file beside --json, whose summary goes to standard output"
     );
-    let mut scenario = scenarios::open(&args.scenario)?;
+    let mut scenario = scenarios::open_at(&args.scenario, args.scale)?;
     if let Some(path) = &args.demand {
         let text = scenarios::read_text(path)?;
         let rates = oncall_env::demand_csv(&path.display().to_string(), &text)

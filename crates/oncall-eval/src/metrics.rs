@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn the_table_has_signals_of_its_worlds() {
-        for name in oncall_env::shipped_names() {
+        for name in [oncall_env::shipped_names(), oncall_env::discovery_names()].concat() {
             let scenario = oncall_env::shipped(name).unwrap();
             let spec = scenario.world.spec();
             let measures = Measures::of(spec).unwrap();
