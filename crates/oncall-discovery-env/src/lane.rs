@@ -80,7 +80,8 @@ impl Episode {
         let mut world = World::keyed(setup, key)?;
         let mut numbers = numbers;
         let drawn = params.draws.iter().map(|(target, _)| *numbers.slot(*target)).collect();
-        let meter = Meter::new(&mut world);
+        world.quiet();
+        let meter = Meter::new(&world);
         let mut episode = Self {
             variant: variant as u32,
             key: key.bits(),
@@ -99,7 +100,7 @@ impl Episode {
         for _ in 0..(WARM_UP_S / f64::from(TICK_S)) as u32 {
             episode.advance();
         }
-        episode.meter.open(&mut episode.own);
+        episode.meter.open();
         episode.own.truth.probe_loss = shape.loss.mean();
         episode.own.truth.scenario = variant as f64;
         episode.look();
@@ -110,7 +111,7 @@ impl Episode {
     pub(crate) fn play(&mut self, wish: [f64; dials::COUNT]) -> [f64; reward::TERMS] {
         if wish != self.wish
             && let Ok(dials) = Dials::from_values(&wish)
-            && self.meter.turn(&mut self.world, dials)
+            && self.world.turn(dials).is_ok()
         {
             self.wish = wish;
             self.own.dials = wish;
@@ -125,7 +126,7 @@ impl Episode {
     fn advance(&mut self) -> Spent {
         self.ticks += 1;
         self.world.run_until(u64::from(self.ticks) * TICK_US);
-        let (mut scrape, spent) = self.meter.read(&mut self.world);
+        let (mut scrape, spent) = self.meter.read(&self.world);
         let before = self.scrapes[usize::from(self.newest)];
         signals::freeze(&mut scrape, &before, self.up());
         self.newest = (self.newest + 1) % KEPT as u8;
@@ -171,7 +172,7 @@ impl Episode {
             ..own.truth
         };
         own.truth = truth;
-        self.meter.look(&self.world, &self.windows, own);
+        self.meter.look(&self.world, own);
     }
 
     /// Writes the signals.

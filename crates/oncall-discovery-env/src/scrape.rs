@@ -88,6 +88,7 @@ pub struct Scrape {
 
     pub relays_usd_h: f64,
     pub probers_usd_h: f64,
+    pub catalog_usd_h: f64,
     pub drain_usd_h: f64,
     pub egress_usd_h: f64,
     pub memory_usd_h: f64,

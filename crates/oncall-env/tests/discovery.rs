@@ -1,7 +1,7 @@
 //! Discovery through the engine: what every environment promises.
 
 use oncall_env::{
-    Actions, AnyVecEnv, Options, OwnedColumns, Seeds, discovery_names, load, shipped,
+    Actions, AnyVecEnv, Options, OwnedColumns, Seeds, discovery_names, shipped,
 };
 
 fn engine(name: &str, rows: usize, options: Options) -> AnyVecEnv {
