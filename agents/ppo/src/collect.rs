@@ -104,8 +104,8 @@ impl Collector {
         })
     }
 
-    /// Lets a rule decide from now on, or the actor again.
-    pub fn set_teacher(&mut self, rule: Option<&str>, scenario: &str) -> Result<()> {
+    /// Lets a rule decide from now on, or the actor again; see [`Teachers::new`].
+    pub fn set_teacher(&mut self, rule: Option<&str>, scenario: Option<&str>) -> Result<()> {
         for worker in &mut self.workers {
             worker.teachers =
                 rule.map(|rule| Teachers::new(rule, scenario, &worker.env)).transpose()?;

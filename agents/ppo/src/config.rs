@@ -61,6 +61,9 @@ pub struct Config {
     /// `planner-honest`.
     #[arg(long)]
     pub teacher: Option<String>,
+    /// Tell the teacher which scenario of a mixture each row plays: it decides as the policy of that scenario.
+    #[arg(long)]
+    pub teacher_told: bool,
     /// Updates that repeat the teacher's decisions. There is no checkpoint before they are over.
     #[arg(long, default_value_t = 60)]
     pub teacher_updates: u64,

@@ -64,8 +64,11 @@ impl Trainer {
     pub fn new(scenario: Scenario, task: Task, threads: usize) -> Result<Self> {
         let mut trainer = Self::cold(scenario, task, threads)?;
         trainer.warm_up()?;
-        let teacher = trainer.task.config.teacher.as_deref().filter(|_| trainer.is_taught());
-        trainer.collector.set_teacher(teacher, &trainer.scenario.name)?;
+        if trainer.is_taught() {
+            let config = &trainer.task.config;
+            let scenario = Some(&*trainer.scenario.name).filter(|_| !config.teacher_told);
+            trainer.collector.set_teacher(config.teacher.as_deref(), scenario)?;
+        }
         Ok(trainer)
     }
 
@@ -178,7 +181,7 @@ impl Trainer {
         let began = Instant::now();
         let config = &self.task.config;
         if self.update == config.taught() {
-            self.collector.set_teacher(None, &self.scenario.name)?;
+            self.collector.set_teacher(None, None)?;
         }
         let networks = self.model.layout().networks(&self.params);
         let start = (config.warm_up + self.update) * config.horizon as u64;
