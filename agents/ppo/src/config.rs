@@ -1,6 +1,7 @@
 //! Hyper-parameters.
 
 use anyhow::{Result, bail};
+use oncall_weights::Grid;
 use serde::{Deserialize, Serialize};
 
 /// Everything that a training's result depends on, apart from the scenario, the seed and the length.
@@ -47,6 +48,9 @@ pub struct Config {
     /// Largest norm of a gradient; a longer one is shortened to it.
     #[arg(long, default_value_t = 0.5)]
     pub gradient_norm_max: f64,
+    /// Values of a dial that can be chosen: the stops of the multi-discrete space, or more.
+    #[arg(long, value_parser = grid, default_value = "stops")]
+    pub grid: Grid,
     /// Added to the optimiser's denominator.
     #[arg(long, default_value_t = 1e-5)]
     pub adam_epsilon: f64,
@@ -78,6 +82,15 @@ pub struct Config {
     /// the end is the end, which is what the score counts, and the observation says when it comes.
     #[arg(long)]
     pub bootstrap_end: bool,
+}
+
+/// `stops` or `fine`.
+fn grid(text: &str) -> Result<Grid, String> {
+    match text {
+        "stops" => Ok(Grid::Stops),
+        "fine" => Ok(Grid::Fine),
+        _ => Err("expected stops or fine".to_owned()),
+    }
 }
 
 impl Default for Config {
