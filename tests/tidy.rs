@@ -12,9 +12,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-consensus", &["oncall-core"]),
     ("oncall-discovery", &["oncall-core", "oncall-consensus"]),
     ("oncall-discovery-sim", &["oncall-core", "oncall-consensus", "oncall-discovery"]),
-    ("oncall-scenario", &["oncall-core", "oncall-fleet"]),
+    (
+        "oncall-discovery-env",
+        &["oncall-core", "oncall-discovery", "oncall-discovery-sim"],
+    ),
+    ("oncall-scenario", &["oncall-core", "oncall-discovery-env", "oncall-fleet"]),
     ("oncall-vec", &["oncall-core"]),
-    ("oncall-env", &["oncall-core", "oncall-fleet", "oncall-scenario", "oncall-vec"]),
+    (
+        "oncall-env",
+        &["oncall-core", "oncall-discovery-env", "oncall-fleet", "oncall-scenario", "oncall-vec"],
+    ),
     (
         "oncall-heuristics",
         &["oncall-core", "oncall-fleet", "oncall-env", "oncall-scenario", "oncall-weights"],
@@ -74,6 +81,7 @@ const RESERVED: &[(&str, &[&str])] = &[
             "oncall-consensus",
             "oncall-discovery",
             "oncall-discovery-sim",
+            "oncall-discovery-env",
             "oncall-scenario",
             "oncall-eval",
             "oncall-cli",

@@ -62,6 +62,7 @@ pub fn draw_case(seed: u64, case: u64) -> Setup {
         replicas: if u(6, 0) < 0.7 { 3 } else { 5 },
         relay_share: 0.125,
         rollout: 10,
+        ..Shape::default()
     };
     let default = Dials::default();
     // Half of the cases keep the defaults, so that both are covered.

@@ -4,7 +4,7 @@ use crate::error::{Report, child, item};
 use crate::node::{Node, plain};
 use crate::object::{fields, unknown};
 use oncall_core::{Dist, Sampled};
-use oncall_fleet::params::Field;
+use oncall_core::Field;
 
 /// The distributions, by the name of their field.
 pub(crate) const KINDS: [&str; 4] = ["uniform", "exponential", "normal", "choice"];

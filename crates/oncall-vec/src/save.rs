@@ -144,6 +144,7 @@ impl<'a> Record<'a> {
                 other => return Err(VecError::state(format!("split = {other}: expected 0 or 1"))),
             },
             decision_interval_min: u32::try_from(from.next()).unwrap_or(u32::MAX),
+            tick_s: engine.tick_s,
         };
         // Before the rest is read: its length depends on the spec.
         stamp.check(engine)?;

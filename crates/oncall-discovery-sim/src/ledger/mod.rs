@@ -16,6 +16,7 @@ pub use tail::{Clock, Stopped, Tail};
 
 use crate::noise::{Draw, Noise};
 use crate::queue::Micros;
+use crate::topology::REGIONS;
 use cell::Epoch;
 use members::Outcome;
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,10 @@ pub struct Ledger {
     pub slots: Vec<Slot>,
     /// Earlier intervals of endpoints that are back, while an epoch with them lives.
     ghosts: Vec<Vec<(u32, Slot)>>,
-    calls: Calls,
+    /// How the proxies of each region call; a cell goes by those of its own region.
+    calls: [Calls; REGIONS],
+    /// Ejections that are in force, by region of the cell.
+    ejected: [u64; REGIONS],
     /// Share and mean duration (s) of requests that may outlive a drain.
     long: (f64, f64),
     noise: Noise,
@@ -109,7 +113,8 @@ impl Ledger {
             first,
             slots: vec![Slot::new(0); setup.instances],
             ghosts: vec![Vec::new(); count],
-            calls: setup.calls,
+            calls: [setup.calls; REGIONS],
+            ejected: [0; REGIONS],
             long: setup.long,
             noise: setup.noise,
             may_eject: setup.may_eject.unwrap_or_else(cap_after),
@@ -138,9 +143,15 @@ impl Ledger {
         self.may_eject = may_eject;
     }
 
-    /// How proxies call.
-    pub fn calls(&self) -> &Calls {
-        &self.calls
+    /// How the proxies of a cell's region call.
+    #[inline]
+    pub fn calls(&self, cell: usize) -> &Calls {
+        &self.calls[cell % REGIONS]
+    }
+
+    /// Ejections that are in force in a region's cells.
+    pub fn ejected_now(&self, region: usize) -> u64 {
+        self.ejected[region]
     }
 
     /// Places of a cell's subscriptions.
@@ -204,7 +215,7 @@ impl Ledger {
         }
         self.open_tails(now, cell, seq, removed);
         let mut epoch = Epoch::new(seq, members);
-        epoch.refresh(&self.calls);
+        epoch.refresh(self.calls(cell));
         let ledger = &mut self.cells[cell];
         ledger.epochs.push(epoch);
         ledger.prune();
@@ -537,6 +548,7 @@ impl Ledger {
 
     /// Changes what is true of an endpoint, in all its intervals and in every epoch that holds it.
     fn mark(&mut self, now: Micros, cell: usize, instance: u32, change: impl Fn(&mut Slot)) {
+        let calls = *self.calls(cell);
         let ledger = &mut self.cells[cell];
         ledger.settle(now);
         let ghosts = self.ghosts[cell].iter_mut().filter(|(id, _)| *id == instance);
@@ -548,7 +560,7 @@ impl Ledger {
                 let pool = epoch.pool(slot.zone);
                 pool.count(before.failing, before.stale, false);
                 pool.count(slot.failing, slot.stale, true);
-                epoch.refresh(&self.calls);
+                epoch.refresh(&calls);
             }
         }
     }

@@ -10,6 +10,7 @@ use super::tail::Tail;
 use super::{Ledger, Slot};
 use crate::noise::{Draw, pair as key_of};
 use crate::queue::{Micros, S};
+use crate::topology::REGIONS;
 use serde::{Deserialize, Serialize};
 
 /// One endpoint that a subscription sees fail, or has ejected.
@@ -120,7 +121,7 @@ impl Ledger {
                 continue;
             }
             let index = known.unwrap_or_else(|| self.new_private(cell, sub, view, outcome));
-            let (key, k) = (key_of(sub as u32, instance), u32::from(self.calls.eject_after));
+            let (key, k) = (key_of(sub as u32, instance), u32::from(self.calls(cell).eject_after));
             let work = self.noise.erlang(Draw::Ejection, key, now, k);
             let pair =
                 Pair { instance, ejected: false, work, since: now, hit: 0.0, version: 0, times: 0 };
@@ -172,6 +173,8 @@ impl Ledger {
     /// Changes how many endpoints are ejected, and whether the traffic is accounted apart.
     fn set_apart(&mut self, now: Micros, cell: usize, index: usize, ejected: u32) {
         let private = &self.cells[cell].privates[index];
+        let now_ejected = &mut self.ejected[cell % REGIONS];
+        *now_ejected = *now_ejected + u64::from(ejected) - u64::from(private.ejected);
         if (private.ejected > 0) == (ejected > 0) {
             self.cells[cell].privates[index].ejected = ejected;
             return;
@@ -201,7 +204,7 @@ impl Ledger {
             let slot = self.slot_at(cell, pair.instance, row.seq);
             view.0[usize::from(slot.zone)].count(slot.failing, slot.stale, false);
         }
-        let calls = self.calls;
+        let calls = *self.calls(cell);
         let private = &mut self.cells[cell].privates[index];
         private.view = view;
         private.outcome = view.outcome(private.caller, &calls);
@@ -272,7 +275,7 @@ impl Ledger {
         if pair.ejected {
             self.set_apart(now, cell, index, ejected - 1);
             self.readmit(now, cell, index, at);
-        } else if (self.may_eject)(ejected, total, self.calls.eject_share) {
+        } else if (self.may_eject)(ejected, total, self.calls(cell).eject_share) {
             did_eject = true;
             if self.subs[sub].online {
                 // Between crash and publication; what is left after that is drawn as a whole.
@@ -284,7 +287,7 @@ impl Ledger {
                 }
             }
             self.set_apart(now, cell, index, ejected + 1);
-            let until = now + self.calls.eject_base_us * u64::from(pair.times + 1);
+            let until = now + self.calls(cell).eject_base_us * u64::from(pair.times + 1);
             let pair = &mut self.cells[cell].privates[index].pairs[at];
             (pair.ejected, pair.times, pair.hit) = (true, pair.times.saturating_add(1), 0.0);
             pair.since = until;
@@ -304,13 +307,13 @@ impl Ledger {
 
     /// An ejection ended: the endpoint is a candidate again, with no failures counted.
     fn readmit(&mut self, now: Micros, cell: usize, index: usize, at: usize) {
+        let k = u32::from(self.calls(cell).eject_after);
         let private = &mut self.cells[cell].privates[index];
         let (sub, instance) = (private.sub, private.pairs[at].instance);
         if !self.slots[instance as usize].failing {
             private.pairs.swap_remove(at);
             return;
         }
-        let k = u32::from(self.calls.eject_after);
         let pair = &mut private.pairs[at];
         pair.work = self.noise.erlang(Draw::Ejection, key_of(sub, instance), now, k);
         (pair.ejected, pair.since, pair.hit) = (false, now, 0.0);
@@ -355,7 +358,7 @@ impl Ledger {
         loop {
             let pairs = &self.cells[cell].privates[index].pairs;
             let ejected = pairs.iter().filter(|pair| pair.ejected).count() as u32;
-            if ejected == 0 || (self.may_eject)(ejected - 1, total, self.calls.eject_share) {
+            if ejected == 0 || (self.may_eject)(ejected - 1, total, self.calls(cell).eject_share) {
                 return;
             }
             let out = pairs.iter().enumerate().filter(|(_, pair)| pair.ejected);
@@ -377,13 +380,17 @@ impl Ledger {
         private.map_or(0, |private| private.ejected as usize)
     }
 
-    /// Takes new rules of calling; views and rates follow at once.
-    pub fn set_calls(&mut self, now: Micros, calls: Calls) {
-        if self.calls == calls {
+    /// Takes new rules of calling for the cells of a region; views and rates follow at once. Where nothing is bad
+    /// and nothing is ejected, every rule has the same outcome.
+    pub fn set_calls(&mut self, now: Micros, region: usize, calls: Calls) {
+        if self.calls[region] == calls {
             return;
         }
-        self.calls = calls;
-        for cell in 0..self.cells.len() {
+        self.calls[region] = calls;
+        for cell in (region..self.cells.len()).step_by(REGIONS) {
+            if self.is_quiet(cell) && self.cells[cell].privates.is_empty() {
+                continue;
+            }
             self.cells[cell].settle(now);
             for epoch in &mut self.cells[cell].epochs {
                 epoch.refresh(&calls);
