@@ -5,17 +5,19 @@
 //! not counts: when a proxy ejects an endpoint, and when a withdrawn endpoint got its last request.
 
 mod cell;
+mod load;
 mod members;
 mod pairs;
 mod tail;
 
 pub use cell::{CellLedger, Slot};
-pub use members::{CALLERS, Calls, Counts, Members, Pool, REMOTE, ZONES};
+pub use members::{CALLERS, Calls, Counts, Load, Members, Pool, REMOTE, ZONES};
 pub use pairs::{MayEject, PairEvent};
 pub use tail::{Clock, Stopped, Tail};
 
 use crate::noise::{Draw, Noise};
 use crate::queue::Micros;
+use crate::topology::REGIONS;
 use cell::Epoch;
 use members::Outcome;
 use serde::{Deserialize, Serialize};
@@ -60,7 +62,8 @@ pub struct Ledger {
     pub slots: Vec<Slot>,
     /// Earlier intervals of endpoints that are back, while an epoch with them lives.
     ghosts: Vec<Vec<(u32, Slot)>>,
-    calls: Calls,
+    /// How the proxies of each region call; a cell goes by those of its own region.
+    calls: [Calls; REGIONS],
     /// Share and mean duration (s) of requests that may outlive a drain.
     long: (f64, f64),
     noise: Noise,
@@ -109,7 +112,7 @@ impl Ledger {
             first,
             slots: vec![Slot::new(0); setup.instances],
             ghosts: vec![Vec::new(); count],
-            calls: setup.calls,
+            calls: [setup.calls; REGIONS],
             long: setup.long,
             noise: setup.noise,
             may_eject: setup.may_eject.unwrap_or_else(cap_after),
@@ -126,7 +129,7 @@ impl Ledger {
                 epoch.subs += 1;
                 ledger.cells[cell].online += u32::from(row.online);
             }
-            epoch.refresh(&setup.calls);
+            epoch.refresh(&setup.calls, Load::NONE);
             ledger.cells[cell].epochs.push(epoch);
             ledger.cells[cell].sum_rates();
         }
@@ -138,9 +141,10 @@ impl Ledger {
         self.may_eject = may_eject;
     }
 
-    /// How proxies call.
-    pub fn calls(&self) -> &Calls {
-        &self.calls
+    /// How the proxies of a cell's region call.
+    #[inline]
+    pub fn calls(&self, cell: usize) -> &Calls {
+        &self.calls[cell % REGIONS]
     }
 
     /// Places of a cell's subscriptions.
@@ -166,7 +170,8 @@ impl Ledger {
             // Still in somebody's view: same process, same address, so what is true of it is true there.
             self.ghosts[cell].push((instance, old));
         }
-        self.slots[instance as usize] = Slot { failing: old.failing, ..Slot::new(zone) };
+        let (failing, refused) = (old.failing, old.refused);
+        self.slots[instance as usize] = Slot { failing, refused, ..Slot::new(zone) };
         if old.stale {
             self.slots[instance as usize].stale = true;
             self.set_stale(now, cell, instance, false);
@@ -195,21 +200,22 @@ impl Ledger {
                 None => &mut self.slots[instance as usize],
             };
             slot.rem = seq;
-            members.0[usize::from(slot.zone)].count(slot.failing, slot.stale, false);
+            members.0[usize::from(slot.zone)].count(slot, false);
         }
         for &instance in added {
             let slot = &mut self.slots[instance as usize];
             slot.add = seq;
-            members.0[usize::from(slot.zone)].count(slot.failing, slot.stale, true);
+            members.0[usize::from(slot.zone)].count(slot, true);
         }
         self.open_tails(now, cell, seq, removed);
         let mut epoch = Epoch::new(seq, members);
-        epoch.refresh(&self.calls);
+        epoch.refresh(self.calls(cell), self.cells[cell].load);
         let ledger = &mut self.cells[cell];
         ledger.epochs.push(epoch);
         ledger.prune();
         let oldest = ledger.oldest();
         self.ghosts[cell].retain(|(_, slot)| slot.rem > oldest);
+        self.watch(now, cell);
         seq
     }
 
@@ -237,7 +243,7 @@ impl Ledger {
         let mut tails: Vec<Tail> = Vec::new();
         for &(instance, clock) in removed {
             let Some(clock) = clock else { continue };
-            let failing = self.slots[instance as usize].failing;
+            let failing = self.slots[instance as usize].fails();
             let name = failing.then_some(instance);
             let online = self.cells[cell].online;
             let begun =
@@ -272,7 +278,7 @@ impl Ledger {
         let tail = Tail {
             before: u32::MAX,
             instance: Some(clock.instance),
-            failing: self.slots[clock.instance as usize].failing,
+            failing: self.slots[clock.instance as usize].fails(),
             waiting: self.cells[cell].online,
             clocks: vec![clock],
             ..Tail::default()
@@ -282,7 +288,7 @@ impl Ledger {
     }
 
     /// Works out the rates of all open tails from nothing.
-    fn weigh_tails(&mut self, now: Micros, cell: usize) {
+    pub(super) fn weigh_tails(&mut self, now: Micros, cell: usize) {
         let mut tails = std::mem::take(&mut self.cells[cell].tails);
         for tail in &mut tails {
             tail.rate = [0.0; ZONES];
@@ -399,6 +405,9 @@ impl Ledger {
         }
         self.after_move(now, cell, sub);
         self.cells[cell].prune();
+        if self.cells[cell].tight {
+            self.balance(now, cell);
+        }
     }
 
     fn after_move(&mut self, now: Micros, cell: usize, sub: usize) {
@@ -483,6 +492,7 @@ impl Ledger {
         self.refresh_sub(now, cell, sub);
         self.cells[cell].sum_rates();
         self.after_move(now, cell, sub);
+        self.watch(now, cell);
     }
 
     /// An endpoint starts or stops to fail all requests.
@@ -497,8 +507,23 @@ impl Ledger {
             self.close_pairs(now, cell, instance);
         }
         self.after_marks(now, cell);
+        self.reweigh_tails(now, cell, instance);
+    }
+
+    /// The identity of an endpoint is revoked: whoever connects refuses it, whatever its view says. That is
+    /// no matter of health, so nobody ejects it.
+    pub fn set_refused(&mut self, now: Micros, cell: usize, instance: u32, refused: bool) {
+        if self.slots[instance as usize].refused == refused {
+            return;
+        }
+        self.mark(now, cell, instance, |slot| slot.refused = refused);
+        self.after_marks(now, cell);
+        self.reweigh_tails(now, cell, instance);
+    }
+
+    fn reweigh_tails(&mut self, now: Micros, cell: usize, instance: u32) {
         if !self.cells[cell].tails.is_empty() {
-            self.part_tails(cell, instance, failing);
+            self.part_tails(cell, instance, self.slots[instance as usize].fails());
             self.weigh_tails(now, cell);
         }
     }
@@ -533,11 +558,14 @@ impl Ledger {
     fn after_marks(&mut self, now: Micros, cell: usize) {
         self.refresh_privates(now, cell);
         self.cells[cell].sum_rates();
+        self.watch(now, cell);
     }
 
     /// Changes what is true of an endpoint, in all its intervals and in every epoch that holds it.
     fn mark(&mut self, now: Micros, cell: usize, instance: u32, change: impl Fn(&mut Slot)) {
+        let calls = *self.calls(cell);
         let ledger = &mut self.cells[cell];
+        let load = ledger.load;
         ledger.settle(now);
         let ghosts = self.ghosts[cell].iter_mut().filter(|(id, _)| *id == instance);
         let slots = ghosts.map(|(_, slot)| slot).chain([&mut self.slots[instance as usize]]);
@@ -546,9 +574,9 @@ impl Ledger {
             change(slot);
             for epoch in ledger.epochs.iter_mut().filter(|epoch| before.is_in(epoch.seq)) {
                 let pool = epoch.pool(slot.zone);
-                pool.count(before.failing, before.stale, false);
-                pool.count(slot.failing, slot.stale, true);
-                epoch.refresh(&self.calls);
+                pool.count(&before, false);
+                pool.count(slot, true);
+                epoch.refresh(&calls, load);
             }
         }
     }

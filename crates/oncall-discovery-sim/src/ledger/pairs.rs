@@ -10,6 +10,7 @@ use super::tail::Tail;
 use super::{Ledger, Slot};
 use crate::noise::{Draw, pair as key_of};
 use crate::queue::{Micros, S};
+use crate::topology::REGIONS;
 use serde::{Deserialize, Serialize};
 
 /// One endpoint that a subscription sees fail, or has ejected.
@@ -43,6 +44,8 @@ pub(crate) struct Private {
     pub(crate) caller: u8,
     pub(crate) pairs: Vec<Pair>,
     ejected: u32,
+    /// Its view is too old for the service: one attempt, no retry.
+    pub(crate) degraded: bool,
     /// Candidates left.
     pub(crate) view: Members,
     pub(crate) outcome: Outcome,
@@ -51,7 +54,7 @@ pub(crate) struct Private {
 impl Private {
     /// Whether it is accounted on its own.
     pub(crate) fn is_apart(&self) -> bool {
-        self.ejected > 0
+        self.ejected > 0 || self.degraded
     }
 
     pub(crate) fn has_ejected(&self, instance: u32) -> bool {
@@ -120,7 +123,7 @@ impl Ledger {
                 continue;
             }
             let index = known.unwrap_or_else(|| self.new_private(cell, sub, view, outcome));
-            let (key, k) = (key_of(sub as u32, instance), u32::from(self.calls.eject_after));
+            let (key, k) = (key_of(sub as u32, instance), u32::from(self.calls(cell).eject_after));
             let work = self.noise.erlang(Draw::Ejection, key, now, k);
             let pair =
                 Pair { instance, ejected: false, work, since: now, hit: 0.0, version: 0, times: 0 };
@@ -138,6 +141,7 @@ impl Ledger {
             caller: row.caller,
             pairs: Vec::new(),
             ejected: 0,
+            degraded: false,
             view,
             outcome,
         });
@@ -159,8 +163,9 @@ impl Ledger {
     }
 
     pub(super) fn drop_if_empty(&mut self, now: Micros, cell: usize, index: usize) {
-        if self.cells[cell].privates[index].pairs.is_empty() {
-            self.set_apart(now, cell, index, 0);
+        let private = &self.cells[cell].privates[index];
+        if private.pairs.is_empty() && !private.degraded {
+            self.set_apart(now, cell, index, (0, false));
             let gone = self.cells[cell].privates.swap_remove(index);
             self.subs[gone.sub as usize].private = u32::MAX;
             if let Some(moved) = self.cells[cell].privates.get(index) {
@@ -169,11 +174,20 @@ impl Ledger {
         }
     }
 
-    /// Changes how many endpoints are ejected, and whether the traffic is accounted apart.
-    fn set_apart(&mut self, now: Micros, cell: usize, index: usize, ejected: u32) {
-        let private = &self.cells[cell].privates[index];
-        if (private.ejected > 0) == (ejected > 0) {
-            self.cells[cell].privates[index].ejected = ejected;
+    /// Changes how many endpoints are ejected and whether the view is too old, and with that whether the
+    /// traffic is accounted apart.
+    pub(super) fn set_apart(
+        &mut self,
+        now: Micros,
+        cell: usize,
+        index: usize,
+        (ejected, degraded): (u32, bool),
+    ) {
+        let private = &mut self.cells[cell].privates[index];
+        let was = private.is_apart();
+        (private.ejected, private.degraded) = (ejected, degraded);
+        let is = private.is_apart();
+        if was == is {
             return;
         }
         let sub = private.sub as usize;
@@ -182,14 +196,31 @@ impl Ledger {
         ledger.settle(now);
         let at = ledger.at(row.seq);
         let epoch = &mut ledger.epochs[at];
-        if ejected > 0 {
+        if is {
             epoch.mass[caller] -= lambda;
             epoch.offline[caller] -= if row.online { 0 } else { lambda };
         } else {
             epoch.mass[caller] += lambda;
             epoch.offline[caller] += if row.online { 0 } else { lambda };
         }
-        ledger.privates[index].ejected = ejected;
+    }
+
+    /// The view of a subscription is too old for its service to retry on, or is no longer.
+    pub fn set_degraded(&mut self, now: Micros, cell: usize, sub: usize, degraded: bool) {
+        let known = self.private_of(sub);
+        if known.is_some_and(|index| self.cells[cell].privates[index].degraded) == degraded {
+            return;
+        }
+        self.lift_tails(cell, sub, -1.0);
+        let index = known.unwrap_or_else(|| {
+            let row = self.subs[sub];
+            let epoch = &self.cells[cell].epochs[self.cells[cell].at(row.seq)];
+            let (view, outcome) = (epoch.members, epoch.outcome(row.caller));
+            self.new_private(cell, sub, view, outcome)
+        });
+        let ejected = self.cells[cell].privates[index].ejected;
+        self.set_apart(now, cell, index, (ejected, degraded));
+        self.after_private(now, cell, sub);
     }
 
     /// Works out a private view again and moves the events of its pairs.
@@ -199,12 +230,15 @@ impl Ledger {
         let mut view = self.cells[cell].epochs[at].members;
         for pair in self.cells[cell].privates[index].pairs.iter().filter(|pair| pair.ejected) {
             let slot = self.slot_at(cell, pair.instance, row.seq);
-            view.0[usize::from(slot.zone)].count(slot.failing, slot.stale, false);
+            view.0[usize::from(slot.zone)].count(&slot, false);
         }
-        let calls = self.calls;
+        let (mut calls, load) = (*self.calls(cell), self.cells[cell].load);
         let private = &mut self.cells[cell].privates[index];
         private.view = view;
-        private.outcome = view.outcome(private.caller, &calls);
+        if private.degraded {
+            calls.retries = 0;
+        }
+        private.outcome = view.outcome(private.caller, &calls, load);
         let rate = private.lambda as f64 / 1e6;
         for pair in private.pairs.iter_mut().filter(|pair| !pair.ejected) {
             let zone = self.slots[pair.instance as usize].zone;
@@ -262,7 +296,7 @@ impl Ledger {
         else {
             return false;
         };
-        let (ejected, pair) = (private.ejected, private.pairs[at]);
+        let (ejected, degraded, pair) = (private.ejected, private.degraded, private.pairs[at]);
         let total = {
             let ledger = &self.cells[cell];
             ledger.epochs[ledger.at(self.subs[sub].seq)].members.total().n
@@ -270,9 +304,9 @@ impl Ledger {
         self.lift_tails(cell, sub, -1.0);
         let mut did_eject = false;
         if pair.ejected {
-            self.set_apart(now, cell, index, ejected - 1);
+            self.set_apart(now, cell, index, (ejected - 1, degraded));
             self.readmit(now, cell, index, at);
-        } else if (self.may_eject)(ejected, total, self.calls.eject_share) {
+        } else if (self.may_eject)(ejected, total, self.calls(cell).eject_share) {
             did_eject = true;
             if self.subs[sub].online {
                 // Between crash and publication; what is left after that is drawn as a whole.
@@ -283,8 +317,8 @@ impl Ledger {
                     tail.sure = now;
                 }
             }
-            self.set_apart(now, cell, index, ejected + 1);
-            let until = now + self.calls.eject_base_us * u64::from(pair.times + 1);
+            self.set_apart(now, cell, index, (ejected + 1, degraded));
+            let until = now + self.calls(cell).eject_base_us * u64::from(pair.times + 1);
             let pair = &mut self.cells[cell].privates[index].pairs[at];
             (pair.ejected, pair.times, pair.hit) = (true, pair.times.saturating_add(1), 0.0);
             pair.since = until;
@@ -304,13 +338,13 @@ impl Ledger {
 
     /// An ejection ended: the endpoint is a candidate again, with no failures counted.
     fn readmit(&mut self, now: Micros, cell: usize, index: usize, at: usize) {
+        let k = u32::from(self.calls(cell).eject_after);
         let private = &mut self.cells[cell].privates[index];
         let (sub, instance) = (private.sub, private.pairs[at].instance);
         if !self.slots[instance as usize].failing {
             private.pairs.swap_remove(at);
             return;
         }
-        let k = u32::from(self.calls.eject_after);
         let pair = &mut private.pairs[at];
         pair.work = self.noise.erlang(Draw::Ejection, key_of(sub, instance), now, k);
         (pair.ejected, pair.since, pair.hit) = (false, now, 0.0);
@@ -329,6 +363,7 @@ impl Ledger {
         for tail in &mut self.cells[cell].tails {
             tail.note(now);
         }
+        self.watch(now, cell);
     }
 
     /// After a subscription moved to another epoch: pairs of endpoints that are no longer in view go.
@@ -342,7 +377,8 @@ impl Ledger {
         self.hold_cap(now, cell, index, seq);
         let private = &self.cells[cell].privates[index];
         let ejected = private.pairs.iter().filter(|pair| pair.ejected).count() as u32;
-        self.set_apart(now, cell, index, ejected);
+        let degraded = private.degraded;
+        self.set_apart(now, cell, index, (ejected, degraded));
         self.drop_if_empty(now, cell, index);
     }
 
@@ -355,7 +391,7 @@ impl Ledger {
         loop {
             let pairs = &self.cells[cell].privates[index].pairs;
             let ejected = pairs.iter().filter(|pair| pair.ejected).count() as u32;
-            if ejected == 0 || (self.may_eject)(ejected - 1, total, self.calls.eject_share) {
+            if ejected == 0 || (self.may_eject)(ejected - 1, total, self.calls(cell).eject_share) {
                 return;
             }
             let out = pairs.iter().enumerate().filter(|(_, pair)| pair.ejected);
@@ -377,19 +413,25 @@ impl Ledger {
         private.map_or(0, |private| private.ejected as usize)
     }
 
-    /// Takes new rules of calling; views and rates follow at once.
-    pub fn set_calls(&mut self, now: Micros, calls: Calls) {
-        if self.calls == calls {
+    /// Takes new rules of calling for the cells of a region; views and rates follow at once. Where nothing is bad
+    /// and nothing is ejected, every rule has the same outcome.
+    pub fn set_calls(&mut self, now: Micros, region: usize, calls: Calls) {
+        if self.calls[region] == calls {
             return;
         }
-        self.calls = calls;
-        for cell in 0..self.cells.len() {
+        self.calls[region] = calls;
+        for cell in (region..self.cells.len()).step_by(REGIONS) {
+            if self.is_quiet(cell) && self.cells[cell].privates.is_empty() {
+                continue;
+            }
             self.cells[cell].settle(now);
+            let load = self.cells[cell].load;
             for epoch in &mut self.cells[cell].epochs {
-                epoch.refresh(&calls);
+                epoch.refresh(&calls, load);
             }
             self.refresh_privates(now, cell);
             self.cells[cell].sum_rates();
+            self.watch(now, cell);
         }
     }
 }

@@ -541,7 +541,9 @@ impl Full {
             relay.admission.set(at, fresh.admission.rate_per_s(), fresh.admission.burst());
             relay.budget.set(at, fresh.budget.rate_per_s(), fresh.budget.burst());
         }
-        self.ledger.set_calls(shared.now(), super::full::calls(&shared.dials));
+        for region in 0..REGIONS {
+            self.ledger.set_calls(shared.now(), region, super::full::calls(&shared.dials));
+        }
         self.drain_pairs(shared);
         self.take_stopped();
     }
