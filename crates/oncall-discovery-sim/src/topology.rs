@@ -48,6 +48,7 @@ impl Scale {
             replicas: 3,
             relay_share: 1.0,
             rollout: 10_000,
+            target_load: 0.6,
         };
         match self {
             Self::Full => full,
@@ -93,6 +94,8 @@ pub struct Shape {
     pub relay_share: f64,
     /// Endpoints of the large rollout.
     pub rollout: u32,
+    /// Attempts at the start, of what the instances of a cell can take; 0 if they can take everything.
+    pub target_load: f64,
 }
 
 /// What a service declares (R120), as far as the traffic goes.

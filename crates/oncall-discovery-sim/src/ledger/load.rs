@@ -61,6 +61,22 @@ impl Ledger {
         (if traffic > 0.0 { room / traffic } else { 0.0 }, traffic)
     }
 
+    /// Whether some calls of a cell end without a backend although a candidate of theirs serves, and no single
+    /// attempt fails there: what may never be.
+    pub fn silent_no_backend(&self, cell: usize) -> bool {
+        let ledger = &self.cells[cell];
+        let bad = |none: f64, view: &Members| none > 0.0 && view.good() > 0;
+        let common = ledger.epochs.iter().any(|epoch| {
+            (0..CALLERS).any(|caller| {
+                let none = epoch.outcome(caller as u8).counts.no_backend;
+                epoch.mass[caller] > 0 && bad(none, &epoch.members)
+            })
+        });
+        let mut privates = ledger.privates.iter().filter(|p| p.is_apart());
+        ledger.load == Load::NONE
+            && (common || privates.any(|p| bad(p.outcome.counts.no_backend, &p.view)))
+    }
+
     /// Caller, view, whether it may not retry, requests a second.
     fn each_view(&self, cell: usize, mut see: impl FnMut(u8, &Members, bool, f64)) {
         let ledger = &self.cells[cell];

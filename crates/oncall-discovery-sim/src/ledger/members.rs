@@ -133,9 +133,14 @@ impl Counts {
         self.cross_region += if caller == REMOTE { requests } else { 0.0 };
     }
 
-    /// Failures that a user sees.
+    /// Requests that a user sees end otherwise than served.
     pub fn user_visible(&self) -> f64 {
-        self.failed + self.no_backend + self.policy_refused + self.auth_refused
+        self.broken() + self.policy_refused
+    }
+
+    /// The same without those that a service's own policy refused.
+    pub fn broken(&self) -> f64 {
+        self.failed + self.no_backend + self.auth_refused
     }
 
     /// Attempts of all kinds.
@@ -287,7 +292,7 @@ impl Members {
 
     /// Candidates that serve.
     #[inline]
-    pub(crate) fn good(&self) -> u32 {
+    pub fn good(&self) -> u32 {
         self.0.iter().map(|pool| pool.good()).sum()
     }
 

@@ -12,7 +12,7 @@ mod tail;
 
 pub use cell::{CellLedger, Slot};
 pub use members::{CALLERS, Calls, Counts, Load, Members, Pool, REMOTE, ZONES};
-pub use pairs::{MayEject, PairEvent};
+pub use pairs::{Ejection, MayEject, PairEvent};
 pub use tail::{Clock, Stopped, Tail};
 
 use crate::noise::{Draw, Noise};

@@ -5,7 +5,7 @@
 //! the view; the *work* left is kept and the event moved. A proxy with an ejected endpoint leaves the
 //! common mass and is accounted on its own, because its candidates are its own (spec 3.4).
 
-use super::members::{Calls, Members, Outcome};
+use super::members::{Calls, Members, Outcome, REMOTE, ZONES};
 use super::tail::Tail;
 use super::{Ledger, Slot};
 use crate::noise::{Draw, pair as key_of};
@@ -71,6 +71,17 @@ pub struct PairEvent {
     pub instance: u32,
     /// Version of the pair for which it was meant.
     pub version: u32,
+}
+
+/// What a pair event came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ejection {
+    /// Nothing of the kind.
+    None,
+    /// The endpoint was ejected.
+    Done,
+    /// It would have been, but for the cap.
+    Capped,
 }
 
 /// Whether one more may be ejected: the share *after* it must stay within the cap.
@@ -284,17 +295,17 @@ impl Ledger {
         }
     }
 
-    /// A pair's k-th failure, or the end of an ejection. Returns whether an endpoint was ejected.
-    pub fn pair_event(&mut self, now: Micros, cell: usize, event: PairEvent) -> bool {
+    /// A pair's k-th failure, or the end of an ejection.
+    pub fn pair_event(&mut self, now: Micros, cell: usize, event: PairEvent) -> Ejection {
         let sub = event.sub as usize;
-        let Some(index) = self.private_of(sub) else { return false };
+        let Some(index) = self.private_of(sub) else { return Ejection::None };
         let private = &self.cells[cell].privates[index];
         let Some(at) = private
             .pairs
             .iter()
             .position(|pair| pair.instance == event.instance && pair.version == event.version)
         else {
-            return false;
+            return Ejection::None;
         };
         let (ejected, degraded, pair) = (private.ejected, private.degraded, private.pairs[at]);
         let total = {
@@ -302,12 +313,12 @@ impl Ledger {
             ledger.epochs[ledger.at(self.subs[sub].seq)].members.total().n
         };
         self.lift_tails(cell, sub, -1.0);
-        let mut did_eject = false;
+        let mut ejection = Ejection::None;
         if pair.ejected {
             self.set_apart(now, cell, index, (ejected - 1, degraded));
             self.readmit(now, cell, index, at);
         } else if (self.may_eject)(ejected, total, self.calls(cell).eject_share) {
-            did_eject = true;
+            ejection = Ejection::Done;
             if self.subs[sub].online {
                 // Between crash and publication; what is left after that is drawn as a whole.
                 let open = |tail: &&mut Tail| {
@@ -327,13 +338,14 @@ impl Ledger {
             self.events.push((until, PairEvent { version, ..event }));
         } else {
             // Held back by the cap: the next failure asks again.
+            ejection = Ejection::Capped;
             let key = key_of(event.sub, event.instance);
             let pair = &mut self.cells[cell].privates[index].pairs[at];
             pair.work = self.noise.erlang(Draw::Ejection, key, now, 1);
             (pair.since, pair.hit) = (now, 0.0);
         }
         self.after_private(now, cell, sub);
-        did_eject
+        ejection
     }
 
     /// An ejection ended: the endpoint is a candidate again, with no failures counted.
@@ -405,6 +417,34 @@ impl Ledger {
         let slot = self.slots[instance as usize];
         let ghost = || self.ghosts[cell].iter().find(|(id, old)| *id == instance && old.is_in(seq));
         if slot.is_in(seq) { slot } else { ghost().map_or(slot, |(_, old)| *old) }
+    }
+
+    /// Candidates of a subscription: what its view holds and it has not ejected.
+    pub fn candidates(&self, cell: usize, sub: usize) -> u32 {
+        let ledger = &self.cells[cell];
+        let at = ledger.at(self.subs[sub].seq);
+        ledger.epochs[at].members.total().n - self.ejected(cell, sub) as u32
+    }
+
+    /// The mean of the candidates over a cell's callers at home, weighed by their traffic; what is published
+    /// if none of them calls.
+    pub fn candidates_mean(&self, cell: usize) -> u32 {
+        let ledger = &self.cells[cell];
+        let head = ledger.head_members().total().n;
+        if ledger.epochs.len() == 1 && ledger.privates.is_empty() {
+            return head;
+        }
+        let (mut sum, mut traffic) = (0.0, 0.0);
+        for epoch in &ledger.epochs {
+            let mass = epoch.mass[..ZONES].iter().sum::<u64>() as f64;
+            sum += mass * f64::from(epoch.members.total().n);
+            traffic += mass;
+        }
+        for private in ledger.privates.iter().filter(|p| p.is_apart() && p.caller != REMOTE) {
+            sum += private.lambda as f64 * f64::from(private.view.total().n);
+            traffic += private.lambda as f64;
+        }
+        if traffic > 0.0 { (sum / traffic + 0.5) as u32 } else { head }
     }
 
     /// Endpoints that a subscription has ejected.

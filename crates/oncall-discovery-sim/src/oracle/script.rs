@@ -1,7 +1,7 @@
 //! Random trajectories of one cell that both the ledger and the oracle can play.
 
 use super::{Calls, Outcome};
-use crate::ledger::{Clock, Counts, Ledger, REMOTE, Setup, Sub, ZONES};
+use crate::ledger::{Clock, Counts, Ejection, Ledger, REMOTE, Setup, Sub, ZONES};
 use crate::noise::{Draw, Noise};
 use crate::queue::{Micros, Queue, S};
 
@@ -285,7 +285,7 @@ fn play_pairs(
             pairs.push(at, event);
         }
         let Some((now, event)) = pairs.pop_until(limit) else { return };
-        if ledger.pair_event(now, 0, event) {
+        if ledger.pair_event(now, 0, event) == Ejection::Done {
             out.ejections += 1.0;
         }
     }

@@ -6,7 +6,8 @@
 use super::fleet::{cell_name, cell_number};
 use super::shared::{Delivery, Event, HOP_PROXY, HOP_RELAY, REGION_US, Shared, Slab, Trace};
 use super::streams::{Proxy, Relay};
-use crate::ledger::{Calls, Clock, Ledger, REMOTE, Setup, Slot, Stopped};
+use super::traffic::Traffic;
+use crate::ledger::{Calls, Clock, Ejection, Ledger, REMOTE, Setup, Slot, Stopped};
 use crate::noise::{Draw, pair};
 use crate::queue::{MS, Micros, micros};
 use crate::topology::{REGIONS, Topology};
@@ -106,6 +107,7 @@ pub struct Full {
     clocks: Vec<Option<Clock>>,
     pub(crate) rules: ProxyDials,
     pub(crate) stopped: Vec<Stopped>,
+    pub(crate) traffic: Traffic,
     #[serde(skip)]
     hops: Vec<Micros>,
     #[serde(skip)]
@@ -173,7 +175,10 @@ impl Full {
         let per_region =
             ((shared.dials.relays_per_region * topology.shape.relay_share).round() as u16).max(2);
         let rules = ProxyDials::from(&shared.dials);
+        let proxies_of_subs: Vec<u16> = rows.iter().map(|sub| sub.proxy).collect();
+        let traffic = Traffic::new(topology, &proxies_of_subs, &sub_cell);
         let mut full = Self {
+            traffic,
             subs: Vec::new(),
             sub_cell,
             proxy_first,
@@ -567,7 +572,7 @@ impl Full {
         }
         self.ledger.apply(now, cell, sub, seq);
         if first {
-            self.ledger.set_lambda(now, cell, sub, self.lambda[sub]);
+            self.retraffic(now, self.traffic.twin[sub] as usize);
         }
         if !self.ledger.events.is_empty() {
             self.drain_pairs(shared);
@@ -611,8 +616,10 @@ impl Full {
         cell: u32,
         pair: crate::ledger::PairEvent,
     ) {
-        if self.ledger.pair_event(shared.now(), cell as usize, pair) {
-            shared.totals.ejections += 1;
+        let ejection = self.ledger.pair_event(shared.now(), cell as usize, pair);
+        shared.totals.ejections += u64::from(ejection == Ejection::Done);
+        if ejection != Ejection::None && self.ledger.subs[pair.sub as usize].online {
+            self.traffic.complaints.push((pair.sub, pair.instance));
         }
         self.drain_pairs(shared);
         self.take_stopped();
@@ -621,9 +628,13 @@ impl Full {
     /// Traffic counts of all cells since they were last taken.
     pub(crate) fn take_counts(&mut self, now: Micros) -> crate::ledger::Counts {
         let mut sum = crate::ledger::Counts::default();
+        self.traffic.no_backend.clear();
         for cell in 0..self.cells.len() {
             let counts = self.ledger.take(now, cell);
             sum.add(&counts, 1.0);
+            if counts.no_backend > 0.0 {
+                self.traffic.no_backend.push((cell as u32, counts.no_backend));
+            }
         }
         sum
     }

@@ -2,9 +2,12 @@
 //!
 //! One queue, one clock, noise by key. [`World::run_until`] plays; everything else looks.
 
+mod age;
 mod check;
 pub mod clocks;
 mod control;
+mod evidence;
+mod failover;
 mod faults;
 mod fleet;
 mod full;
@@ -12,6 +15,7 @@ mod probing;
 mod row;
 mod shared;
 mod streams;
+mod traffic;
 
 pub use clocks::{Clocks, Kind, Percentiles, Timeline};
 pub use fleet::{Instance, Truth, cell_name};
@@ -161,6 +165,7 @@ impl World {
         for group in &mut world.control.groups {
             group.decider.lead(&group.catalog, &mut Out::new());
         }
+        world.start_traffic();
         world.cover_all();
         world.prime_probes();
         world.look_at_all();
@@ -189,6 +194,9 @@ impl World {
             self.play(event);
             if !self.control.effects.is_empty() {
                 self.settle();
+            }
+            if !self.plane.traffic.complaints.is_empty() {
+                self.send_complaints();
             }
             if !self.plane.stopped.is_empty() {
                 for stopped in self.plane.stopped.drain(..) {
@@ -246,7 +254,11 @@ impl World {
                 self.plane.on_heartbeat(&mut self.shared, proxy, session, confirmed);
             }
             Event::Pair { cell, pair } => self.plane.on_pair(shared, cell, pair),
-            Event::Second => self.on_second(),
+            Event::Complaint { sub, instance } => self.on_complaint(sub, instance),
+            Event::Second => {
+                self.on_second();
+                self.tend_traffic();
+            }
             Event::Wire { .. } | Event::Timer { .. } | Event::Call { .. } => {}
         }
     }

@@ -114,6 +114,7 @@ impl World {
         if traffic.no_backend > 0.0 {
             self.shared.goals.no_backend_returned += 1;
         }
+        self.check_traffic(&traffic);
         let (totals, taken): (Totals, Totals) = (self.shared.totals, self.taken);
         let ready = self.control.groups.iter().map(|group| {
             group.catalog.views().map(|v| u64::from(v.count(oncall_discovery::types::State::Ready)))
