@@ -61,7 +61,7 @@ pub(crate) struct Traffic {
 }
 
 /// What a service of a drawn world declares.
-fn policy(number: usize, service: &Service, target: [u32; REGIONS]) -> ServicePolicy {
+fn policy(number: usize, service: Service, target: [u32; REGIONS]) -> ServicePolicy {
     let mut counts = [0; REGIONS_MAX];
     counts[..REGIONS].copy_from_slice(&target);
     let order = (0..REGIONS).map(|hop| RegionId(((number + hop) % REGIONS) as u8));
@@ -93,7 +93,7 @@ impl Traffic {
             .iter()
             .zip(targets)
             .enumerate()
-            .map(|(number, (service, target))| policy(number, service, target))
+            .map(|(number, (&service, target))| policy(number, service, target))
             .collect();
         let mut writer_of = vec![u16::MAX; policies.len()];
         let mut writers = Vec::new();
