@@ -464,6 +464,9 @@ mod tests {
         let tenth = Params { scale: Scale::Tenth, ..small.clone() };
         assert_ne!(small.hash(), tenth.hash());
         // But what is drawn is the same.
-        assert_eq!(two_waves().draw(key(3)), Params { scale: Scale::Full, ..two_waves() }.draw(key(3)));
+        assert_eq!(
+            two_waves().draw(key(3)),
+            Params { scale: Scale::Full, ..two_waves() }.draw(key(3))
+        );
     }
 }
