@@ -21,7 +21,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     (
         "oncall-heuristics",
-        &["oncall-core", "oncall-fleet", "oncall-env", "oncall-scenario", "oncall-weights"],
+        &[
+            "oncall-core",
+            "oncall-discovery-env",
+            "oncall-fleet",
+            "oncall-env",
+            "oncall-scenario",
+            "oncall-weights",
+        ],
     ),
     ("oncall-eval", &["oncall-core", "oncall-fleet", "oncall-env", "oncall-heuristics"]),
     (
@@ -29,6 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &[
             "oncall-core",
             "oncall-discovery",
+            "oncall-discovery-env",
             "oncall-discovery-sim",
             "oncall-fleet",
             "oncall-env",
@@ -45,6 +53,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "oncall-env",
             "oncall-eval",
             "oncall-heuristics",
+            "oncall-planner",
             "oncall-cli",
         ],
     ),

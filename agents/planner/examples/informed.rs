@@ -72,7 +72,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = args.next().ok_or("expected the path of informed.json, then scenarios")?;
     for name in args {
         let scenario = oncall_env::shipped(&name).ok_or_else(|| format!("no scenario `{name}`"))?;
-        let AnyWorld::Fleet(world) = &scenario.world;
+        let AnyWorld::Fleet(world) = &scenario.world else {
+            return Err(format!("scenario {name}: expected one of the fleet").into());
+        };
         let entries = TOLD.map(|told| {
             let posture = choose(world, told);
             let found = returns(world, (posture, told), MEASURE);

@@ -184,7 +184,9 @@ mod tests {
     #[test]
     fn the_return_is_that_of_the_schedule() {
         for name in ["spike-hard", "cache-flush-hard", "bad-build-hard", "steady"] {
-            let AnyWorld::Fleet(world) = oncall_env::shipped(name).unwrap().world;
+            let AnyWorld::Fleet(world) = oncall_env::shipped(name).unwrap().world else {
+                panic!("a fleet")
+            };
             for (seed, told) in
                 [Told::Everything, Told::InTurn, Told::InTurnInsured].into_iter().enumerate()
             {
@@ -199,7 +201,9 @@ mod tests {
     /// Two mornings that differ in the second surge only are played alike until it can be seen.
     #[test]
     fn in_turn_knows_nothing_of_the_next_incident() {
-        let AnyWorld::Fleet(world) = oncall_env::shipped("spike-hard").unwrap().world;
+        let AnyWorld::Fleet(world) = oncall_env::shipped("spike-hard").unwrap().world else {
+            panic!("a fleet")
+        };
         let of = |seed| EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
         let two = |seed: &u64| {
             let numbers = Episode::of_key(&world, of(*seed)).opening.numbers;
@@ -218,7 +222,9 @@ mod tests {
 
     #[test]
     fn the_posture_is_held_until_the_first_incident_shows() {
-        let AnyWorld::Fleet(world) = oncall_env::shipped("spike").unwrap().world;
+        let AnyWorld::Fleet(world) = oncall_env::shipped("spike").unwrap().world else {
+            panic!("a fleet")
+        };
         for seed in 0..5 {
             let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
             let (schedule, _) =

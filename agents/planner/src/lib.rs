@@ -26,6 +26,7 @@ mod local;
 mod presses;
 mod receding;
 mod reference;
+mod registry;
 mod search;
 mod seeds;
 mod solve;
@@ -44,4 +45,5 @@ pub use reference::{
     PLANNER_VERSION, PlannedScenario, PlannerReference, REFERENCE_SEARCH, Recomputed,
     ReferenceCheck, planner_reference, reference_check, standard_error, summarise,
 };
+pub use registry::{build_policy, policies};
 pub use search::Search;

@@ -5,13 +5,13 @@
 
 use anyhow::{Context, Result};
 use oncall_env::AnyVecEnv;
-use oncall_heuristics::{Policy, PolicyKey, PolicySpec, build_for};
-use oncall_planner::{RECEDING_NAME, RecedingPlanner};
+use oncall_heuristics::{Policy, PolicyKey};
+use oncall_planner::build_policy;
 use oncall_weights::Heads;
 
 /// One copy of the rule for each row of a worker.
 pub struct Teachers {
-    rule: Rule,
+    rule: String,
     /// Whether each row's rule is that of the scenario it plays.
     told: bool,
     policies: Vec<Box<dyn Policy>>,
@@ -19,19 +19,8 @@ pub struct Teachers {
     dials: Vec<f64>,
 }
 
-/// Who teaches.
-enum Rule {
-    Planner,
-    Listed(PolicySpec),
-}
-
-impl Rule {
-    fn policy(&self, scenario: &str) -> Result<Box<dyn Policy>> {
-        Ok(match self {
-            Self::Planner => Box::new(RecedingPlanner::new(scenario)),
-            Self::Listed(spec) => build_for(spec, scenario)?,
-        })
-    }
+fn policy(rule: &str, env: &AnyVecEnv, scenario: &str) -> Result<Box<dyn Policy>> {
+    build_policy(rule, env.spec(), scenario).with_context(|| format!("teacher = {rule}"))
 }
 
 impl std::fmt::Debug for Teachers {
@@ -45,18 +34,14 @@ impl Teachers {
     /// planner. Without a scenario each row's rule is that of the one that the row plays, of a mixture the
     /// one that was drawn: then it knows more than who learns from it.
     pub fn new(rule: &str, scenario: Option<&str>, env: &AnyVecEnv) -> Result<Self> {
-        let rule = if rule == RECEDING_NAME {
-            Rule::Planner
-        } else {
-            Rule::Listed(rule.parse().with_context(|| format!("teacher = {rule}"))?)
-        };
-        let of = |row| rule.policy(scenario.unwrap_or_else(|| env.scenario_of(row)));
+        let of = |row| policy(rule, env, scenario.unwrap_or_else(|| env.scenario_of(row)));
         let mut policies = (0..env.num_envs()).map(of).collect::<Result<Vec<Box<dyn Policy>>>>()?;
         for (row, policy) in policies.iter_mut().enumerate() {
             policy.reset(key(env, row));
+            policy.told(env.scenario_of(row));
         }
         Ok(Self {
-            rule,
+            rule: rule.to_owned(),
             told: scenario.is_none(),
             policies,
             signals: vec![0.0; env.spec().signals.len()],
@@ -72,15 +57,16 @@ impl Teachers {
         heads: &Heads,
         stops: &mut [i8],
     ) -> Result<()> {
-        let policy = &mut self.policies[row];
+        let taught = &mut self.policies[row];
         if env.row(row).minute == 0 {
             if self.told {
-                *policy = self.rule.policy(env.scenario_of(row))?;
+                *taught = policy(&self.rule, env, env.scenario_of(row))?;
             }
-            policy.reset(key(env, row));
+            taught.reset(key(env, row));
+            taught.told(env.scenario_of(row));
         }
         env.signals(row, &mut self.signals)?;
-        policy.act(&self.signals, &mut self.dials);
+        taught.act(&self.signals, &mut self.dials);
         heads.encode(&self.dials, stops);
         Ok(())
     }
@@ -95,6 +81,7 @@ fn key(env: &AnyVecEnv, row: usize) -> PolicyKey {
 mod tests {
     use super::*;
     use oncall_env::{Options, Seeds};
+    use oncall_planner::RECEDING_NAME;
 
     #[test]
     fn teachers_decide_as_they_do_alone() {
@@ -106,11 +93,7 @@ mod tests {
         let mut seen = Vec::new();
         for rule in ["runbook", RECEDING_NAME] {
             let mut teachers = Teachers::new(rule, Some("cache-flush"), &env).unwrap();
-            let mut alone: Box<dyn Policy> = if rule == RECEDING_NAME {
-                Box::new(RecedingPlanner::new("cache-flush"))
-            } else {
-                build_for(&rule.parse().unwrap(), "cache-flush").unwrap()
-            };
+            let mut alone = build_policy(rule, env.spec(), "cache-flush").unwrap();
             alone.reset(key(&env, 1));
             let mut signals = vec![0.0; env.spec().signals.len()];
             env.signals(1, &mut signals).unwrap();
@@ -142,7 +125,7 @@ mod tests {
         for _ in 0..12 {
             for row in 0..6 {
                 let drawn = env.scenario_of(row).to_owned();
-                let mut alone = build_for(&"ppo".parse().unwrap(), &drawn).unwrap();
+                let mut alone = build_policy("ppo", env.spec(), &drawn).unwrap();
                 alone.reset(key(&env, row));
                 let mut signals = vec![0.0; env.spec().signals.len()];
                 env.signals(row, &mut signals).unwrap();

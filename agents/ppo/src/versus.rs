@@ -93,7 +93,8 @@ pub fn evaluate(
         episodes: run_made(scenario, &|| Ok(Box::new(policy.clone())), plan, progress)?,
     });
     for rule in rules {
-        let resolved = oncall_heuristics::registry::resolve(&rule.policy, &scenario.name)?;
+        let resolved =
+            oncall_heuristics::registry::resolve(&rule.policy, spec.world, &scenario.name)?;
         played.policies.push(PolicyEpisodes {
             name: rule.name.clone(),
             params: resolved.params,

@@ -92,10 +92,10 @@ impl Reader<'_> {
             self.params.numbers.faults.push(Fault::defaults(kind, place));
             let entries = fields(self.report, node, &path, &names.join(", "));
             for (key, node) in &entries {
-                let path = child(&path, key);
+                let here = child(&path, key);
                 match names.iter().position(|name| name == key) {
-                    Some(common::KEY) => self.key(fault, node, &path),
-                    Some(field) => self.number(Target::Fault(fault, field), node, &path),
+                    Some(common::KEY) => self.key(fault, node, &here),
+                    Some(field) => self.number(Target::Fault(fault, field), node, &here),
                     None => unknown(self.report, &path, key, &names, section_of(key)),
                 }
             }

@@ -263,7 +263,9 @@ fn number(field: &Field) -> Node {
     }
     let one =
         if kinds.len() == 1 { fixed } else { object([("anyOf", Node::Array(kinds.clone()))]) };
-    kinds.push(drawn(field, one));
+    if field.name != KEY {
+        kinds.push(drawn(field, one));
+    }
     entries.push(("anyOf".to_owned(), Node::Array(kinds)));
     Node::Object(entries)
 }
