@@ -35,8 +35,8 @@ def scenario_world(name: str) -> str | None:
 def scenario_text(name: str) -> str | None:
     """JSON text of a shipped scenario, None if there is none of that name."""
 
-def policies() -> list[tuple[str, str]]:
-    """Names of the rule-based policies, each with a sentence."""
+def policies() -> list[tuple[str, str, list[str]]]:
+    """Names of the rule-based policies, each with a sentence and the worlds that it plays."""
 
 def cli_main(args: Sequence[str]) -> int:
     """Runs the command line, the program's name not among the arguments; gives its exit code."""

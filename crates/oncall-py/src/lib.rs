@@ -53,9 +53,9 @@ mod _native {
         oncall_env::shipped_text(name)
     }
 
-    /// Names of the rule-based policies, each with a sentence.
+    /// Names of the rule-based policies, each with a sentence and the worlds that it plays.
     #[pyfunction]
-    fn policies() -> Vec<(&'static str, &'static str)> {
+    fn policies() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         crate::policies::described()
     }
 
