@@ -12,10 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-consensus", &["oncall-core"]),
     ("oncall-discovery", &["oncall-core", "oncall-consensus"]),
     ("oncall-discovery-sim", &["oncall-core", "oncall-consensus", "oncall-discovery"]),
-    (
-        "oncall-discovery-env",
-        &["oncall-core", "oncall-discovery", "oncall-discovery-sim"],
-    ),
+    ("oncall-discovery-env", &["oncall-core", "oncall-discovery", "oncall-discovery-sim"]),
     ("oncall-scenario", &["oncall-core", "oncall-discovery-env", "oncall-fleet"]),
     ("oncall-vec", &["oncall-core"]),
     (

@@ -39,7 +39,7 @@ pub use clairvoyant::{
 };
 pub use episode::Schedule;
 pub use error::PlannerError;
-pub use informed::{INFORMED_SEARCH, InformedScenario, Posture, informed, plan_informed};
+pub use informed::{INFORMED_SEARCH, InformedScenario, Posture, Told, informed, plan_informed};
 pub use receding::{RECEDING_NAME, RecedingPlanner};
 pub use reference::{
     PLANNER_VERSION, PlannedScenario, PlannerReference, REFERENCE_SEARCH, Recomputed,

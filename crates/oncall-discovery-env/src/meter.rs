@@ -204,9 +204,8 @@ impl Meter {
         self.terms.tick(tick.levels.iter().map(|level| level.term).sum());
         out.term_changes = self.terms.by() as f64;
         out.renewals_per_s = tick.rate(|region| region.sum(|c| c.renewals));
-        out.registrations_per_s = tick.rate(|region| {
-            region.reason(Reason::Registered) + region.reason(Reason::Reregistered)
-        });
+        out.registrations_per_s = tick
+            .rate(|region| region.reason(Reason::Registered) + region.reason(Reason::Reregistered));
         out.withdrawals_per_s = tick.rate(|region| region.reason(Reason::Withdrawn));
         out.removals_probe_per_s = tick.rate(|region| {
             region.reason(Reason::ProbesFailed)
@@ -244,6 +243,8 @@ impl Meter {
         out.stale = part(|c| c.traffic.stale);
         out.connect_failures = part(|c| c.traffic.failures);
         out.no_backend = part(|c| c.traffic.no_backend);
+        out.refused = part(|c| c.traffic.policy_refused);
+        out.cross_region = part(|c| c.traffic.cross_region);
         let loads = tick.each(|region| region.sum(|c| c.traffic.requests) / TICK);
         out.overload = std::array::from_fn(|region| {
             let ready = tick.levels[region].ready_share.max(0.01);
@@ -362,9 +363,8 @@ fn health(tick: &Tick<'_>, instances: f64, out: &mut Scrape) {
     let all = tick.times(|c| &c.probe_latency);
     out.probe_ms_p50 = all.quantile(0.5).unwrap_or(0.0) * 1e3;
     out.probe_ms_p99 = tick.each(|region| region.p99_ms(|c| &c.probe_latency));
-    out.probe_failures = tick.each(|region| {
-        share(region.count(|c| c.probe_failures), region.count(|c| c.probes))
-    });
+    out.probe_failures =
+        tick.each(|region| share(region.count(|c| c.probe_failures), region.count(|c| c.probes)));
     out.by_node = tick.pattern(|c| &c.failures_by_node, 16);
     out.by_zone = tick.pattern(|c| &c.failures_by_zone, 3);
     out.by_service = tick.pattern(|c| &c.failures_by_service, 16);

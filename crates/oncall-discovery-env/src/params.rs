@@ -100,7 +100,9 @@ faults! {
     }
     BadDependency "bad_dependencies" {
         services_share: Some(0.02), 0 ..= 1, ""; "Services whose readiness fails although they can serve, over all; at least one."
-        for_min: Some(5.0), 0.5 ..= 60, "min"; "How long."
+        for_min: Some(5.0), 0.5 ..= 60, "min"; "How long, the lead-in included."
+        fails: Some(0.15), 0 ..= 1, ""; "Share of the requests there that fails for want of it."
+        slow_s: Some(30.0), 0 ..= 600, "s"; "Lead-in in which it is only slow: probes take longer and longer, and those that wait long enough pass."
     }
     BadProber "bad_probers" {
         region: Some(0.0), 0 ..= 2, "", whole; "Region in which one prober sees every probe fail."
@@ -464,6 +466,9 @@ mod tests {
         let tenth = Params { scale: Scale::Tenth, ..small.clone() };
         assert_ne!(small.hash(), tenth.hash());
         // But what is drawn is the same.
-        assert_eq!(two_waves().draw(key(3)), Params { scale: Scale::Full, ..two_waves() }.draw(key(3)));
+        assert_eq!(
+            two_waves().draw(key(3)),
+            Params { scale: Scale::Full, ..two_waves() }.draw(key(3))
+        );
     }
 }

@@ -156,37 +156,28 @@ fn action(fault: &Fault, shape: &Shape) -> Action {
             over_s: for_s(1),
             freeze: own(2) > 0.5,
         },
-        Kind::NodeFailure => {
-            Action::Nodes { nodes: some(own(0), nodes) as u16, back_s: own(1) }
+        Kind::NodeFailure => Action::Nodes { nodes: some(own(0), nodes) as u16, back_s: own(1) },
+        Kind::BadDependency => {
+            let services = some(own(0), services) as u16;
+            Action::BadDependency { services, for_s: for_s(1), fails: own(2), slow_s: own(3) }
         }
-        Kind::BadDependency => Action::BadDependency {
-            services: some(own(0), services) as u16,
-            for_s: for_s(1),
-        },
         Kind::BadProber => Action::BadProber { region, for_s: for_s(1) },
-        Kind::BadZoneLink => Action::BadZoneLink {
-            region,
-            zone: own(1) as u8,
-            loss: own(2),
-            for_s: for_s(3),
-        },
+        Kind::BadZoneLink => {
+            Action::BadZoneLink { region, zone: own(1) as u8, loss: own(2), for_s: for_s(3) }
+        }
         Kind::Outage => Action::Outage {
             region: (own(0) >= 0.0).then_some(region),
             for_s: for_s(1),
             stops: if own(2) > 0.5 { Stops::COLD } else { Stops::WARM },
         },
         Kind::RelayRestart => Action::RelayRestart { share: own(0), cold: own(1) > 0.5 },
-        Kind::ProxyCut => {
-            Action::ProxyCut { proxies: some(own(0), nodes) as u16, for_s: for_s(1) }
-        }
+        Kind::ProxyCut => Action::ProxyCut { proxies: some(own(0), nodes) as u16, for_s: for_s(1) },
         Kind::QuorumLoss => Action::QuorumLoss { region, for_s: for_s(1) },
         Kind::Partition => Action::Partition { region, for_s: for_s(1) },
         Kind::DeltaDrop => Action::DropDeltas { relay, share: own(1), for_s: for_s(2) },
         Kind::Corruption => Action::Corrupt { relay, share: own(1), for_s: for_s(2) },
         Kind::Silence => Action::Silent { relay, for_s: for_s(1) },
-        Kind::FollowerLag => {
-            Action::LagFollowers { region, lag_s: own(1), for_s: for_s(2) }
-        }
+        Kind::FollowerLag => Action::LagFollowers { region, lag_s: own(1), for_s: for_s(2) },
         Kind::LeaderCrash => Action::LeaderCrash { region, back_s: own(1) },
     }
 }
@@ -220,8 +211,14 @@ mod tests {
         let actions: Vec<Action> = (plan.windows.iter())
             .map(|window| plan.scenario.plan[usize::from(window.plan)].action)
             .collect();
-        assert!(matches!(actions[0], Action::Rollout { endpoints: 100, services: 2, popular: false }));
-        assert!(matches!(actions[1], Action::Crashes { instances: 10, over_s: 120.0, freeze: false }));
+        assert!(matches!(
+            actions[0],
+            Action::Rollout { endpoints: 100, services: 2, popular: false }
+        ));
+        assert!(matches!(
+            actions[1],
+            Action::Crashes { instances: 10, over_s: 120.0, freeze: false }
+        ));
         assert!(matches!(actions[2], Action::Nodes { nodes: 1, back_s: 75.0 }));
         assert!(matches!(actions[6], Action::Outage { region: None, for_s: 600.0, .. }));
         assert!(matches!(actions[15], Action::LeaderCrash { region: 0, back_s: 10.0 }));

@@ -53,6 +53,7 @@ impl Scale {
             snapshot_share: 1.0,
             relay_deliveries_per_s: 3_000.0,
             loss: Loss::default(),
+            target_load: 0.6,
         };
         match self {
             Self::Full => full,
@@ -139,6 +140,8 @@ pub struct Shape {
     pub relay_deliveries_per_s: f64,
     /// How the network loses probes.
     pub loss: Loss,
+    /// Attempts at the start, of what the instances of a cell can take; 0 if they can take everything.
+    pub target_load: f64,
 }
 
 /// How the network loses probes: hardly ever on a healthy path, nearly always while a node's channel is in a

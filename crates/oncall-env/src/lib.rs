@@ -8,9 +8,7 @@ mod any;
 mod load;
 
 pub use any::{AnySnapshot, AnyVecEnv, AnyWorld};
-pub use load::{
-    ScaleError, Scenario, discovery_names, load, load_named, shipped, shipped_names,
-};
+pub use load::{ScaleError, Scenario, discovery_names, load, load_named, shipped, shipped_names};
 pub use oncall_scenario::{
     Files, MemoryFiles, NoFiles, ScenarioErrors, ShippedFiles, ShippedOr, demand_csv, dials_csv,
     discovery_schema_json, schema_json, shipped_text,

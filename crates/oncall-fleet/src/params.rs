@@ -3,8 +3,8 @@
 //! The records below are the single listing of the constants: names, units, ranges, defaults and
 //! meanings. Scenario files, their JSON Schema and the documentation are made from it.
 
-use oncall_core::streams::Purpose;
 pub use oncall_core::Field;
+use oncall_core::streams::Purpose;
 use oncall_core::{Dist, EpisodeKey, Generator, Words};
 
 /// Highest `boot_delay_min`; booting instances are counted by minutes left, 1 to this.

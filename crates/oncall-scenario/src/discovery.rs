@@ -5,8 +5,8 @@ use crate::node::{Node, plain, quoted};
 use crate::object::{fields, items, text, unknown};
 use crate::{canonical, number, rules};
 use oncall_core::{Dist, Field, Sampled};
-use oncall_discovery_env::{Scale, dials};
 use oncall_discovery_env::params::{FAULTS_MAX, Fault, Kind, Params, Section, Target, common};
+use oncall_discovery_env::{Scale, dials};
 
 /// The field that says how large the fleet is.
 pub(crate) const SCALE: &str = "scale";

@@ -133,8 +133,7 @@ fn single<W: Reads>(
     files: &dyn Files,
 ) -> W {
     let own = W::known();
-    let known: Vec<&str> =
-        HEADER.into_iter().chain(own.iter().copied()).chain([MIXTURE]).collect();
+    let known: Vec<&str> = HEADER.into_iter().chain(own.iter().copied()).chain([MIXTURE]).collect();
     for (key, _) in entries {
         if !known.contains(key) {
             unknown(report, "$", key, &known, W::section_of(key));

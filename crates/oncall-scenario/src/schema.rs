@@ -1,14 +1,14 @@
 //! The JSON Schema of a scenario file, made from the field tables.
 
-use crate::fleet::{DEMAND, Events, SERIES};
 use crate::discovery::SCALE;
+use crate::fleet::{DEMAND, Events, SERIES};
 use crate::load::{MIXTURE, MIXTURE_MAX, NAME_MAX, SCHEMA_VERSION};
 use crate::node::{Node, plain};
 use crate::number::{KINDS, WEIGHT_MAX, WEIGHTS, is_switch};
 use crate::series::RPS_MAX;
 use oncall_core::{Field, Generator};
-use oncall_discovery_env::params::{FAULTS_MAX, KEY, Kind, Section};
 use oncall_discovery_env::Scale;
+use oncall_discovery_env::params::{FAULTS_MAX, KEY, Kind, Section};
 use oncall_fleet::params::{Constants, EVENTS_MAX};
 
 /// Where the shape of a distribution lies among the definitions.
@@ -85,9 +85,9 @@ fn discovery_schema() -> Node {
         ("enum", texts(Scale::ALL.map(Scale::name))),
         ("default", text(Scale::Small.name())),
     ]);
-    let sections = Section::ALL.iter().map(|section| {
-        (section.name().to_owned(), record(section.fields(), None))
-    });
+    let sections = Section::ALL
+        .iter()
+        .map(|section| (section.name().to_owned(), record(section.fields(), None)));
     let faults = Kind::ALL.iter().map(|kind| {
         let list = object([
             ("type", text("array")),

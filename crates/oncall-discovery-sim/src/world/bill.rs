@@ -269,16 +269,17 @@ impl World {
         let connect_s = self.shared.proxy[region].connect_timeout_ms / 1e3;
         let meters = &mut self.shared.meters;
         let avoidable = counts.no_backend > 0.0 && {
-            let service = cell / REGIONS;
-            let cross = self.topology.services[service].cross_region;
-            meters.live[cell] > 0
-                || cross && (0..REGIONS).any(|other| meters.live[service * REGIONS + other] > 0)
+            let first = cell / REGIONS * REGIONS;
+            let order = &self.plane.traffic.policies[cell / REGIONS].order;
+            let mut permitted = order.iter().map(|region| first + region.index());
+            meters.live[cell] > 0 || permitted.any(|cell| meters.live[cell] > 0)
         };
         let counters = &mut meters.regions[region];
         counters.traffic.add(counts, 1.0);
         counters.waited_s += counts.failures * connect_s;
         if avoidable {
             counters.no_backend_avoidable += counts.no_backend;
+            self.shared.totals.no_backend_permitted += counts.no_backend;
         }
     }
 

@@ -2,11 +2,14 @@
 //!
 //! One queue, one clock, noise by key. [`World::run_until`] plays; everything else looks.
 
+mod age;
 mod bill;
 mod check;
 pub mod clocks;
 mod control;
 mod dials;
+mod evidence;
+mod failover;
 mod faults;
 mod fleet;
 mod full;
@@ -17,6 +20,7 @@ mod row;
 mod share;
 mod shared;
 mod streams;
+mod traffic;
 mod waves;
 
 pub use bill::{Bill, PLANNED_PACE_PER_S, PRICES, Price};
@@ -181,6 +185,7 @@ impl World {
         for group in &mut world.control.groups {
             group.decider.lead(&group.catalog, &mut Out::new());
         }
+        world.start_traffic();
         world.cover_all();
         world.prime_probes();
         world.look_at_all();
@@ -209,6 +214,9 @@ impl World {
             self.play(event);
             if !self.control.effects.is_empty() {
                 self.settle();
+            }
+            if !self.plane.traffic.complaints.is_empty() {
+                self.send_complaints();
             }
             if !self.plane.stopped.is_empty() {
                 self.stop_clocks();
@@ -305,7 +313,11 @@ impl World {
                 self.plane.on_heartbeat(&mut self.shared, proxy, (session, beat), confirmed);
             }
             Event::Pair { cell, pair } => self.plane.on_pair(shared, cell, pair),
-            Event::Second => self.on_second(),
+            Event::Complaint { sub, instance } => self.on_complaint(sub, instance),
+            Event::Second => {
+                self.on_second();
+                self.tend_traffic();
+            }
             Event::Wire { .. } | Event::Timer { .. } | Event::Call { .. } => {}
         }
     }

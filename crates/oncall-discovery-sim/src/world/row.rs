@@ -120,12 +120,16 @@ impl World {
             let counts = self.plane.ledger.take(now, cell);
             traffic.add(&counts, 1.0);
             self.count_traffic(cell, &counts);
+            if counts.no_backend > 0.0 && self.shared.verify {
+                self.check_no_backend(cell as u32);
+            }
         }
         self.charge();
         self.shared.totals.traffic.add(&traffic, 1.0);
         if traffic.no_backend > 0.0 {
             self.shared.goals.no_backend_returned += 1;
         }
+        self.check_traffic(&traffic);
         self.shared.push(now + S, Event::Second);
         if self.shared.record {
             self.record_second(traffic);
