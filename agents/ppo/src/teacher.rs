@@ -11,7 +11,6 @@ use oncall_weights::Heads;
 
 /// One copy of the rule for each row of a worker.
 pub struct Teachers {
-    /// As it was asked for.
     rule: String,
     /// Whether each row's rule is that of the scenario it plays.
     told: bool,
@@ -20,8 +19,7 @@ pub struct Teachers {
     dials: Vec<f64>,
 }
 
-/// The rule of one row.
-fn policy_of(rule: &str, env: &AnyVecEnv, scenario: &str) -> Result<Box<dyn Policy>> {
+fn policy(rule: &str, env: &AnyVecEnv, scenario: &str) -> Result<Box<dyn Policy>> {
     build_policy(rule, env.spec(), scenario).with_context(|| format!("teacher = {rule}"))
 }
 
@@ -36,7 +34,7 @@ impl Teachers {
     /// planner. Without a scenario each row's rule is that of the one that the row plays, of a mixture the
     /// one that was drawn: then it knows more than who learns from it.
     pub fn new(rule: &str, scenario: Option<&str>, env: &AnyVecEnv) -> Result<Self> {
-        let of = |row| policy_of(rule, env, scenario.unwrap_or_else(|| env.scenario_of(row)));
+        let of = |row| policy(rule, env, scenario.unwrap_or_else(|| env.scenario_of(row)));
         let mut policies = (0..env.num_envs()).map(of).collect::<Result<Vec<Box<dyn Policy>>>>()?;
         for (row, policy) in policies.iter_mut().enumerate() {
             policy.reset(key(env, row));
@@ -59,16 +57,16 @@ impl Teachers {
         heads: &Heads,
         stops: &mut [i8],
     ) -> Result<()> {
-        let policy = &mut self.policies[row];
+        let taught = &mut self.policies[row];
         if env.row(row).minute == 0 {
             if self.told {
-                *policy = policy_of(&self.rule, env, env.scenario_of(row))?;
+                *taught = policy(&self.rule, env, env.scenario_of(row))?;
             }
-            policy.reset(key(env, row));
-            policy.told(env.scenario_of(row));
+            taught.reset(key(env, row));
+            taught.told(env.scenario_of(row));
         }
         env.signals(row, &mut self.signals)?;
-        policy.act(&self.signals, &mut self.dials);
+        taught.act(&self.signals, &mut self.dials);
         heads.encode(&self.dials, stops);
         Ok(())
     }

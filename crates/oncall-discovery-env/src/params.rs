@@ -100,9 +100,9 @@ faults! {
     }
     BadDependency "bad_dependencies" {
         services_share: Some(0.02), 0 ..= 1, ""; "Services whose readiness fails although they can serve, over all; at least one."
-        for_min: Some(5.0), 0.5 ..= 60, "min"; "How long, the lead-in included."
-        fails: Some(0.15), 0 ..= 1, ""; "Share of the requests there that fails for want of it."
-        slow_s: Some(30.0), 0 ..= 600, "s"; "Lead-in in which it is only slow: probes take longer and longer, and those that wait long enough pass."
+        for_min: Some(5.0), 0.5 ..= 60, "min"; "How long, the slow lead-in included."
+        fails_share: Some(0.15), 0 ..= 1, ""; "Share of the attempts that fail there."
+        slow_min: Some(1.0), 0 ..= 30, "min"; "Before anything fails the dependency is slow for so long: probes take longer and longer."
     }
     BadProber "bad_probers" {
         region: Some(0.0), 0 ..= 2, "", whole; "Region in which one prober sees every probe fail."

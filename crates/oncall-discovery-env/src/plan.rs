@@ -157,10 +157,12 @@ fn action(fault: &Fault, shape: &Shape) -> Action {
             freeze: own(2) > 0.5,
         },
         Kind::NodeFailure => Action::Nodes { nodes: some(own(0), nodes) as u16, back_s: own(1) },
-        Kind::BadDependency => {
-            let services = some(own(0), services) as u16;
-            Action::BadDependency { services, for_s: for_s(1), fails: own(2), slow_s: own(3) }
-        }
+        Kind::BadDependency => Action::BadDependency {
+            services: some(own(0), services) as u16,
+            for_s: for_s(1),
+            fails: own(2),
+            slow_s: for_s(3).min(0.5 * for_s(1)),
+        },
         Kind::BadProber => Action::BadProber { region, for_s: for_s(1) },
         Kind::BadZoneLink => {
             Action::BadZoneLink { region, zone: own(1) as u8, loss: own(2), for_s: for_s(3) }

@@ -1,8 +1,6 @@
 //! Discovery through the engine: what every environment promises.
 
-use oncall_env::{
-    Actions, AnyVecEnv, Options, OwnedColumns, Seeds, discovery_names, shipped,
-};
+use oncall_env::{Actions, AnyVecEnv, Options, OwnedColumns, Seeds, discovery_names, shipped};
 
 fn engine(name: &str, rows: usize, options: Options) -> AnyVecEnv {
     let scenario = shipped(name).unwrap_or_else(|| panic!("{name} is shipped"));

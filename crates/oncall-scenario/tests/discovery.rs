@@ -59,7 +59,8 @@ fn every_number_arrives_where_it_belongs() {
     for &section in &Section::ALL {
         for (index, field) in section.fields().iter().enumerate() {
             // The default, so that no rule between dials is broken, but for a few that have none.
-            let value = if section == Section::Opening { field.default.unwrap() } else { field.high };
+            let value =
+                if section == Section::Opening { field.default.unwrap() } else { field.high };
             let text = format!(r#""{}": {{"{}": {value}}}"#, section.name(), field.name);
             let mut found = params(&text);
             assert_eq!(*found.numbers.slot(Target::Section(section, index)), value, "{text}");
@@ -67,7 +68,8 @@ fn every_number_arrives_where_it_belongs() {
     }
     for &kind in Kind::ALL {
         for (index, field) in kind.fields().iter().enumerate() {
-            let text = format!(r#""{}": [{{}}, {{"{}": {}}}]"#, kind.name(), field.name, field.high);
+            let text =
+                format!(r#""{}": [{{}}, {{"{}": {}}}]"#, kind.name(), field.name, field.high);
             let mut found = params(&text);
             assert_eq!(*found.numbers.slot(Target::Fault(1, index)), field.high, "{text}");
             assert_eq!(found.numbers.faults[0].values[common::KEY], 0.0, "{text}");
@@ -108,7 +110,10 @@ fn all_mistakes_are_reported_at_once() {
     let (_, _, expected) = &problems(r#""rollout": []"#)[0];
     assert!(expected.contains("did you mean `rollouts`?"), "{expected}");
     let (_, value, expected) = &problems(r#""scale": "huge""#)[0];
-    assert_eq!((value.as_str(), expected.as_str()), (r#""huge""#, r#""small" or "tenth" or "full""#));
+    assert_eq!(
+        (value.as_str(), expected.as_str()),
+        (r#""huge""#, r#""small" or "tenth" or "full""#)
+    );
     let many = vec!["{}"; 9].join(", ");
     assert_eq!(paths(&format!(r#""rollouts": [{many}]"#)), ["$.rollouts"]);
 }
@@ -132,10 +137,7 @@ fn rules_between_dials_hold_whatever_is_drawn() {
 
 #[test]
 fn a_key_names_draws_and_is_not_drawn() {
-    assert_eq!(
-        paths(r#""crash_waves": [{"key": {"uniform": [0, 3]}}]"#),
-        ["$.crash_waves[0].key"]
-    );
+    assert_eq!(paths(r#""crash_waves": [{"key": {"uniform": [0, 3]}}]"#), ["$.crash_waves[0].key"]);
     let (path, _, expected) = &problems(r#""crash_waves": [{}, {"key": 0}]"#)[0];
     assert_eq!(path, "$.crash_waves[1].key");
     assert_eq!(expected, "another key than that of `crash_waves[0]`");
@@ -185,7 +187,11 @@ fn every_shipped_file_loads_under_its_name() {
     for file in shipped_discovery() {
         let scenario = shipped_scenario(file.name);
         assert_eq!(scenario.name, file.name);
-        assert!(scenario.title != file.name && scenario.description.ends_with('.'), "{}", file.name);
+        assert!(
+            scenario.title != file.name && scenario.description.ends_with('.'),
+            "{}",
+            file.name
+        );
         assert!(!hashes.contains(&scenario.hash), "{}", file.name);
         hashes.push(scenario.hash);
         for params in scenario.world.variants() {

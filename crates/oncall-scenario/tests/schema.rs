@@ -24,12 +24,12 @@ fn the_committed_schemas_are_fresh() {
 #[test]
 fn the_schema_of_discovery_names_every_field() {
     let schema: serde_json::Value = serde_json::from_str(&discovery_schema_json()).expect("JSON");
-    let sections = Section::ALL.iter().map(|section| {
-        (section.name(), section.fields(), &schema["properties"][section.name()])
-    });
-    let faults = Kind::ALL.iter().map(|kind| {
-        (kind.name(), kind.fields(), &schema["properties"][kind.name()]["items"])
-    });
+    let sections = Section::ALL
+        .iter()
+        .map(|section| (section.name(), section.fields(), &schema["properties"][section.name()]));
+    let faults = Kind::ALL
+        .iter()
+        .map(|kind| (kind.name(), kind.fields(), &schema["properties"][kind.name()]["items"]));
     for (list, fields, found) in sections.chain(faults) {
         assert_eq!(found["additionalProperties"], false, "{list}");
         assert!(found["required"].is_null(), "{list}: everything has a default");

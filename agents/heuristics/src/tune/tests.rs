@@ -127,9 +127,8 @@ fn a_climb_finds_the_top_of_a_dear_hill_and_repeats_itself() {
     assert_eq!(found, climbed(3, std::slice::from_ref(&start)));
     assert_ne!(found.best, climbed(4, &[start.clone()]).best);
     // What did not matter is at its default.
-    let jitter = |spec: &PolicySpec| {
-        spec.params.iter().find(|(name, _)| name == "reconnect_cap_s").cloned()
-    };
+    let jitter =
+        |spec: &PolicySpec| spec.params.iter().find(|(name, _)| name == "reconnect_cap_s").cloned();
     assert_eq!(jitter(&found.best), jitter(&start));
     let better = climbed(3, &[start, found.best.clone()]);
     assert!(better.score >= found.score);
