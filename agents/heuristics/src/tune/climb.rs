@@ -136,7 +136,10 @@ impl Run<'_> {
     }
 
     /// Scores a candidate and keeps it if it is better.
-    fn take(&mut self, values: Vec<f64>, score: &mut dyn FnMut(&PolicySpec, f64) -> f64) {
+    fn take(&mut self, mut values: Vec<f64>, score: &mut dyn FnMut(&PolicySpec, f64) -> f64) {
+        for &index in &self.free {
+            values[index] = short(&self.params()[index], values[index]);
+        }
         let spec = PolicySpec::from_values(self.description, &values);
         let found = score(&spec, self.found);
         self.scored += 1;
@@ -207,6 +210,15 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// A value with three digits, inside its range: what is scored is what a file says.
+fn short(param: &Param, value: f64) -> f64 {
+    let size = value.abs();
+    // Places after the point.
+    let places = [(100.0, 0), (10.0, 1), (1.0, 2)].into_iter().find(|(least, _)| size >= *least);
+    let unit = 10_f64.powi(places.map_or(3, |(_, places)| places));
+    ((value * unit).round_ties_even() / unit).clamp(param.low, param.high)
 }
 
 /// A step of a parameter's unit range; a whole number moves by one at least.
