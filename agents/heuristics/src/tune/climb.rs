@@ -39,8 +39,9 @@ impl Climb {
 
     /// Candidates that are scored at most, beside the starts.
     pub fn candidates_max(&self, params: usize) -> usize {
+        let all = params;
         let params = if self.free.is_empty() { params } else { self.free.len() };
-        self.wild + self.sweeps * GRID.len() * params + self.steps + params
+        self.wild + self.sweeps * GRID.len() * params + self.steps + 1 + all
     }
 }
 
@@ -193,15 +194,21 @@ impl Run<'_> {
         }
     }
 
-    /// Puts parameters back to their defaults where that costs next to nothing.
+    /// Puts parameters back to their defaults where that costs next to nothing: first all those at once that
+    /// were not searched, which a start may have brought along, then every one alone.
     fn simplify(&mut self, score: &mut dyn FnMut(&PolicySpec, f64) -> f64) {
-        for index in self.free.clone() {
-            let param = &self.params()[index];
-            let Some(default) = param.default.filter(|value| *value != self.best[index]) else {
-                continue;
-            };
+        let searched = self.free.clone();
+        let others: Vec<usize> =
+            (0..self.params().len()).filter(|index| !searched.contains(index)).collect();
+        let ones = (0..self.params().len()).map(|index| vec![index]);
+        for group in std::iter::once(others).chain(ones) {
             let mut values = self.best.clone();
-            values[index] = default;
+            for index in group {
+                values[index] = self.params()[index].default.unwrap_or(values[index]);
+            }
+            if values == self.best {
+                continue;
+            }
             let spec = PolicySpec::from_values(self.description, &values);
             let plain = score(&spec, self.found - self.options.slack);
             self.scored += 1;
