@@ -45,6 +45,8 @@ pub(crate) struct Ask {
     again: bool,
     /// Place in the log.
     proposal: Option<(Index, RaftTerm)>,
+    /// When it is looked at next; other events for its place are void, perhaps those of an earlier command.
+    due: Micros,
 }
 
 /// One consistency group of a region.
@@ -72,7 +74,12 @@ pub(crate) struct Group {
     pub(crate) leader: Option<ReplicaId>,
     /// When the publisher's replica last heard of a leader with a quorum.
     pub(crate) confirmed: Micros,
+    /// When each replica's next valid tick comes; others in the queue are void.
     ticking: Vec<Micros>,
+    /// The same for the lease timer.
+    lease_at: Micros,
+    /// The same for the decider's review.
+    pub(crate) review_at: Micros,
 }
 
 /// What the control plane tells the rest of the world.
@@ -146,6 +153,8 @@ impl Control {
                 leader: None,
                 confirmed: 0,
                 ticking: vec![Micros::MAX; usize::from(replicas)],
+                lease_at: Micros::MAX,
+                review_at: Micros::MAX,
             }
         };
         let groups: Vec<Group> = catalogs.into_iter().enumerate().map(group).collect();
@@ -169,24 +178,34 @@ impl Control {
     /// Asks a group to accept a command. Without `again` it is dropped if nobody takes it.
     pub(crate) fn ask(&mut self, group: u16, command: Command, again: bool, shared: &mut Shared) {
         let born = shared.now();
-        let ask = Ask { group, command, born, tries: 0, again, proposal: None };
-        let slot = self.asks.put(ask);
         let index = shared.next();
-        let at = born + shared.hop(HOP_ASK, Draw::Replica, u64::from(group) | 1 << 40, index);
-        shared.push(at, Event::Ask { slot });
+        let due = born + shared.hop(HOP_ASK, Draw::Replica, u64::from(group) | 1 << 40, index);
+        let ask = Ask { group, command, born, tries: 0, again, proposal: None, due };
+        let slot = self.asks.put(ask);
+        shared.push(due, Event::Ask { slot });
+    }
+
+    /// Looks at a command again after a while.
+    fn plan_ask(&mut self, slot: u32, wait: Micros, shared: &mut Shared) {
+        if let Some(ask) = self.asks.get_mut(slot) {
+            ask.due = shared.now() + wait;
+            shared.push(ask.due, Event::Ask { slot });
+        }
     }
 
     /// A command reaches the group's leader, if there is one.
     pub(crate) fn on_ask(&mut self, slot: u32, shared: &mut Shared) {
         let Some(ask) = self.asks.get(slot).copied() else { return };
+        if ask.due != shared.now() {
+            return;
+        }
         let group = usize::from(ask.group);
         if let Some((index, term)) = ask.proposal {
             let waits =
                 self.groups[group].waiting.iter().any(|&(at, other)| at == index && other == slot);
             if waits && term >= self.groups[group].term() {
                 // In the log of a leader that still leads: its outcome is open.
-                shared.push(shared.now() + 3 * S, Event::Ask { slot });
-                return;
+                return self.plan_ask(slot, 3 * S, shared);
             }
             self.groups[group].waiting.retain(|&(_, other)| other != slot);
         }
@@ -209,7 +228,7 @@ impl Control {
             shared.totals.proposals += 1;
             self.groups[group].waiting.push_back((proposal.index, slot));
             // A group whose log moved on without it, or which is gone: look again later.
-            shared.push(shared.now() + 3 * S, Event::Ask { slot });
+            self.plan_ask(slot, 3 * S, shared);
             // With one live replica a proposal may be committed at once.
             self.settle(group, shared);
         } else {
@@ -220,7 +239,7 @@ impl Control {
                 let tries = u64::from(ask.tries);
                 let jitter = shared.noise.uniform(Draw::Backoff, u64::from(slot) | 1 << 50, tries);
                 let wait = ((0.5 + jitter) * MS as f64 * 1e3 * (tries as f64).min(4.0)) as Micros;
-                shared.push(shared.now() + wait, Event::Ask { slot });
+                self.plan_ask(slot, wait, shared);
             } else if let Some(ask) = self.asks.take(slot)
                 && let Some(instance) = of_health(&ask.command)
             {
@@ -248,7 +267,12 @@ impl Control {
     /// A replica's timer.
     pub(crate) fn on_tick(&mut self, group: u16, replica: u8, shared: &mut Shared) {
         let group = usize::from(group);
-        self.groups[group].ticking[usize::from(replica)] = Micros::MAX;
+        let ticking = &mut self.groups[group].ticking[usize::from(replica)];
+        // An earlier deadline came up since this one was planned, and planned another one after it.
+        if *ticking != shared.now() {
+            return;
+        }
+        *ticking = Micros::MAX;
         if matches!(self.groups[group].members[usize::from(replica)], Member::Up(_)) {
             self.with(group, replica, shared, Node::tick);
         }
@@ -289,7 +313,7 @@ impl Control {
             }
             let at = group.leases.next();
             if at < Time::NEVER {
-                shared.push(at.0, Event::Lease { instance: number as u32, life: u32::MAX });
+                group.plan_lease(number, at.0, shared);
             }
         }
         if output.committed.is_some() {
@@ -346,8 +370,9 @@ impl Control {
                 None if ask.again => {
                     if let Some(ask) = self.asks.get_mut(slot) {
                         ask.proposal = None;
+                        ask.due = shared.now() + 200 * MS;
+                        shared.push(ask.due, Event::Ask { slot });
                     }
-                    shared.push(shared.now() + 200 * MS, Event::Ask { slot });
                 }
                 _ => {
                     self.asks.take(slot);
@@ -363,6 +388,10 @@ impl Control {
     pub(crate) fn on_lease_timer(&mut self, number: usize, shared: &mut Shared) {
         let mut out = Out::new();
         let group = &mut self.groups[number];
+        if group.lease_at != shared.now() {
+            return;
+        }
+        group.lease_at = Micros::MAX;
         let leads = group.live_leader().is_some();
         if leads {
             group.leases.on_timer(shared.time(), &group.catalog, &mut out);
@@ -375,8 +404,8 @@ impl Control {
         }
         if next < Time::NEVER {
             let at = if leads { next.0 } else { shared.now() + S };
-            let event = Event::Lease { instance: number as u32, life: u32::MAX };
-            shared.push(at.max(shared.now() + 100 * MS), event);
+            let at = at.max(shared.now() + 100 * MS);
+            self.groups[number].plan_lease(number, at, shared);
         }
     }
 
@@ -393,8 +422,7 @@ impl Control {
         let mut out = Out::new();
         group.leases.uncover(row, Time(last), &mut out);
         for timer in out.timers {
-            let event = Event::Lease { instance: number as u32, life: u32::MAX };
-            shared.push(timer.at.0, event);
+            group.plan_lease(number, timer.at.0, shared);
         }
     }
 
@@ -565,6 +593,15 @@ impl Group {
             if let Some((_, update)) = self.unpublished.pop_front() {
                 effects.updates.push(update);
             }
+        }
+    }
+
+    /// Makes sure that the leases are looked at no later than at a time.
+    fn plan_lease(&mut self, number: usize, at: Micros, shared: &mut Shared) {
+        let at = at.max(shared.now() + 1);
+        if at < self.lease_at {
+            self.lease_at = at;
+            shared.push(at, Event::Lease { group: number as u16 });
         }
     }
 

@@ -9,7 +9,7 @@ use crate::ledger::Counts;
 use crate::queue::{Micros, S};
 use crate::topology::REGIONS;
 use oncall_discovery::proxy::LinkState;
-use oncall_discovery::types::{ProberId, Reason, State, Time};
+use oncall_discovery::types::{ProberId, Reason, State, Time, Transition};
 use serde::{Deserialize, Serialize};
 
 /// Sub-buckets of a doubling.
@@ -198,7 +198,12 @@ pub(crate) struct Meters {
     pub(crate) target: Vec<u32>,
     /// Instances of each cell that take requests, whatever the catalog says.
     pub(crate) live: Vec<u32>,
-    serves: Vec<bool>,
+    /// Whether an instance takes requests, and its state.
+    facts: Vec<(bool, State)>,
+    /// READY instances that take no requests.
+    dead: [u32; REGIONS],
+    /// Instances that would take requests and are UNHEALTHY or EXPIRED.
+    shut_out: [u32; REGIONS],
     /// Changes that wait for their publication.
     pub(crate) pending: [i64; REGIONS],
     /// When a group of the region was last seen without a leader, or its probers without power.
@@ -234,16 +239,19 @@ impl Meters {
             meters.ready[cell as usize] += 1;
             meters.live[cell as usize] += 1;
             meters.states[cell_region(cell)][State::Ready as usize] += 1;
-            meters.serves.push(true);
+            meters.facts.push((true, State::Ready));
         }
         meters.target = meters.ready.clone();
         meters
     }
 
     /// An accepted transition.
-    pub(crate) fn moved(&mut self, cell: u32, from: Option<State>, to: State, reason: Reason) {
+    pub(crate) fn moved(&mut self, cell: u32, transition: &Transition) {
         let region = cell_region(cell);
-        self.regions[region].reasons[reason as usize] += 1;
+        let (from, to) = (transition.from, transition.to);
+        self.regions[region].reasons[transition.reason as usize] += 1;
+        let known = self.fact(transition.instance.0);
+        self.set_fact(transition.instance.0, region, (known.0, to));
         if let Some(from) = from {
             let count = &mut self.states[region][from as usize];
             *count = count.saturating_sub(1);
@@ -256,14 +264,30 @@ impl Meters {
 
     /// An instance starts or stops to take requests.
     pub(crate) fn serve(&mut self, id: u32, cell: u32, serves: bool) {
-        let id = id as usize;
-        if self.serves.len() <= id {
-            self.serves.resize(id + 1, false);
-        }
-        if std::mem::replace(&mut self.serves[id], serves) != serves {
+        let (served, state) = self.fact(id);
+        if served != serves {
+            self.set_fact(id, cell_region(cell), (serves, state));
             let live = &mut self.live[cell as usize];
             *live = if serves { *live + 1 } else { live.saturating_sub(1) };
         }
+    }
+
+    fn fact(&self, id: u32) -> (bool, State) {
+        self.facts.get(id as usize).copied().unwrap_or((false, State::Gone))
+    }
+
+    fn set_fact(&mut self, id: u32, region: usize, fact: (bool, State)) {
+        let at = id as usize;
+        if self.facts.len() <= at {
+            self.facts.resize(at + 1, (false, State::Gone));
+        }
+        let old = std::mem::replace(&mut self.facts[at], fact);
+        let dead = |(serves, state): (bool, State)| u32::from(!serves && state == State::Ready);
+        let out = |(serves, state): (bool, State)| {
+            u32::from(serves && matches!(state, State::Unhealthy | State::Expired))
+        };
+        self.dead[region] = self.dead[region] + dead(fact) - dead(old);
+        self.shut_out[region] = self.shut_out[region] + out(fact) - out(old);
     }
 
     /// A probe failed.
@@ -295,6 +319,10 @@ pub struct Levels {
     pub follower_lag_s: f64,
     /// Instances by state, in the order of [`State::ALL`].
     pub states: [u32; State::ALL.len()],
+    /// READY instances that take no requests; not observable, for the truth.
+    pub dead: u32,
+    /// UNHEALTHY or EXPIRED instances that would take requests; not observable, for the truth.
+    pub shut_out: u32,
     /// READY instances as a share of the target.
     pub ready_share: f64,
     /// Shares of the region's services below 50, 80 and 95 % of their targets.
@@ -378,6 +406,8 @@ impl World {
             levels.quarantined += (0..super::probing::PROBERS).filter(quarantined).count() as u32;
         }
         levels.states = self.shared.meters.states[region];
+        levels.dead = self.shared.meters.dead[region];
+        levels.shut_out = self.shared.meters.shut_out[region];
         levels.pending = self.shared.meters.pending[region].max(0) as u64;
     }
 

@@ -264,8 +264,8 @@ impl World {
                 self.on_life(instance, life, what);
                 self.look_again(instance);
             }
-            Event::Lease { instance: group, .. } => {
-                self.control.on_lease_timer(group as usize, shared);
+            Event::Lease { group } => {
+                self.control.on_lease_timer(usize::from(group), shared);
             }
             Event::Probes => self.on_probes(),
             Event::Probe { instance, life, prober, answer } => {
@@ -346,7 +346,7 @@ impl World {
     pub fn quiet(&mut self) {
         self.shared.record = false;
         self.shared.clocks.quiet();
-        (self.rows, self.trail) = (Vec::new(), Vec::new());
+        (self.rows, self.trail, self.taken) = (Vec::new(), Vec::new(), Totals::default());
     }
 
     /// The scenario.

@@ -398,7 +398,11 @@ impl World {
         self.shared.meters.regions[region].guard_held += held;
         self.shared.goals.guard_held_a_removal += held;
         for timer in out.timers {
-            self.shared.push(timer.at.0, Event::Review { group: number as u16 });
+            let review_at = &mut self.control.groups[number].review_at;
+            if timer.at.0 < *review_at {
+                *review_at = timer.at.0;
+                self.shared.push(timer.at.0, Event::Review { group: number as u16 });
+            }
         }
         for message in out.sends {
             match message.body {
@@ -455,6 +459,10 @@ impl World {
     /// The decider looks again at what it held back.
     pub(crate) fn on_review(&mut self, number: usize) {
         let group = &mut self.control.groups[number];
+        if group.review_at != self.shared.now() {
+            return;
+        }
+        group.review_at = Micros::MAX;
         let mut out = Out::new();
         if group.live_leader().is_some() {
             group.decider.on_timer(self.shared.time(), &group.catalog, &mut out);
