@@ -9,12 +9,12 @@ use oncall_discovery_sim::world::{Counters, Setup, World};
 
 const S: u64 = 1_000_000;
 
-fn world(plan: &[(f64, Action)], dials: Dials) -> World {
+fn world(plan: &[(f64, Action)], dials: &Dials) -> World {
     let shape = Scale::Small.env_shape();
     let plan = plan.iter().map(|&(at_s, action)| Planned { at_s, action }).collect();
     let scenario =
         Scenario { name: "test".to_owned(), about: String::new(), length_s: 3_600.0, plan };
-    World::new(Setup { shape, scenario, dials, seed: 7, verify: true }).unwrap()
+    World::new(Setup { shape, scenario, dials: *dials, seed: 7, verify: true }).unwrap()
 }
 
 fn outage(for_s: f64, stops: Stops) -> Action {
@@ -43,7 +43,7 @@ fn other() -> Dials {
 
 #[test]
 fn a_wish_is_everywhere_within_a_second_and_relays_after_two_minutes() {
-    let mut world = world(&[], Dials::default());
+    let mut world = world(&[], &Dials::default());
     world.run_until(10 * S);
     let before = world.in_force();
     world.turn(other()).unwrap();
@@ -70,7 +70,7 @@ fn a_wish_is_everywhere_within_a_second_and_relays_after_two_minutes() {
 
 #[test]
 fn a_bad_wish_changes_nothing() {
-    let mut world = world(&[], Dials::default());
+    let mut world = world(&[], &Dials::default());
     world.run_until(5 * S);
     let before = world.digest().unwrap();
     let bad = Dials { probe_timeout_s: 9.0, ..Dials::default() };
@@ -81,7 +81,7 @@ fn a_bad_wish_changes_nothing() {
 
 #[test]
 fn in_an_outage_nothing_arrives_and_afterwards_the_newest_does() {
-    let mut world = world(&[(20.0, outage(120.0, Stops::WARM))], Dials::default());
+    let mut world = world(&[(20.0, outage(120.0, Stops::WARM))], &Dials::default());
     world.run_until(30 * S);
     let before = world.in_force();
     for step in 0..10 {
@@ -110,7 +110,7 @@ fn in_an_outage_nothing_arrives_and_afterwards_the_newest_does() {
 #[test]
 fn without_a_quorum_the_region_keeps_its_dials_and_the_others_do_not_wait() {
     let mut world =
-        world(&[(20.0, Action::QuorumLoss { region: 1, for_s: 100.0 })], Dials::default());
+        world(&[(20.0, Action::QuorumLoss { region: 1, for_s: 100.0 })], &Dials::default());
     world.run_until(30 * S);
     world.turn(other()).unwrap();
     world.run_until(100 * S);
@@ -125,7 +125,7 @@ fn without_a_quorum_the_region_keeps_its_dials_and_the_others_do_not_wait() {
 #[test]
 fn without_relays_only_the_catalog_side_turns() {
     let stops = Stops { catalog: false, relays: true, probers: false, cold: false };
-    let mut world = world(&[(20.0, outage(100.0, stops))], Dials::default());
+    let mut world = world(&[(20.0, outage(100.0, stops))], &Dials::default());
     world.run_until(30 * S);
     world.turn(other()).unwrap();
     world.run_until(110 * S);
@@ -139,7 +139,7 @@ fn without_relays_only_the_catalog_side_turns() {
 /// A relay that keeps its streams open and says nothing: its proxies miss the policy until they leave it.
 #[test]
 fn a_silent_relay_keeps_a_wish_from_its_proxies_until_they_leave_it() {
-    let mut world = world(&[(20.0, Action::Silent { relay: 0, for_s: 100.0 })], Dials::default());
+    let mut world = world(&[(20.0, Action::Silent { relay: 0, for_s: 100.0 })], &Dials::default());
     world.run_until(21 * S);
     world.turn(other()).unwrap();
     world.run_until(23 * S);
@@ -180,7 +180,7 @@ fn turns_every(world: &mut World, every_s: u64, from_s: u64, until_s: u64) {
 
 #[test]
 fn the_same_turns_give_the_same_world_also_after_a_restore() {
-    let mut one = world(&busy(), Dials::default());
+    let mut one = world(&busy(), &Dials::default());
     let mut two = one.clone();
     turns(&mut one, 0, 240);
     turns(&mut two, 0, 47);
@@ -197,7 +197,7 @@ fn the_same_turns_give_the_same_world_also_after_a_restore() {
 
 #[test]
 fn thousands_of_turns_leave_nothing_behind() {
-    let mut turned = world(&[], Dials::default());
+    let mut turned = world(&[], &Dials::default());
     turned.quiet();
     // Until logs are as long as they get: they shrink every thousand entries.
     turns_every(&mut turned, 1, 0, 4_000);
@@ -215,7 +215,7 @@ fn thousands_of_turns_leave_nothing_behind() {
 /// Rows, hashes and finished timelines are only a record: without them everything goes on alike.
 #[test]
 fn a_quiet_world_is_the_same_world() {
-    let mut loud = world(&busy(), Dials::default());
+    let mut loud = world(&busy(), &Dials::default());
     let mut quiet = loud.clone();
     quiet.quiet();
     let mut late = loud.clone();
@@ -421,7 +421,7 @@ fn every_dial_moves_something() {
         };
         let [low, high] = ends.map(|value| {
             let wish = trial.base.with(trial.dial, value).unwrap();
-            let mut world = world(&trial.plan, trial.base);
+            let mut world = world(&trial.plan, &trial.base);
             world.turn(wish).unwrap();
             world.run_until(trial.end_s * S);
             assert_eq!(world.violations(), [], "{} at {value}", trial.dial);

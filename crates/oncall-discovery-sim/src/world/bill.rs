@@ -3,6 +3,7 @@
 use super::World;
 use super::fleet::cell_region;
 use super::gauges::Counters;
+use crate::ledger::Counts;
 use crate::queue::{S, micros};
 use crate::schedule::Action;
 use crate::topology::REGIONS;
@@ -263,23 +264,34 @@ impl World {
         self.shared.meters.rollout = rollout;
     }
 
-    /// Traffic of a cell within a second: what it means for users.
-    pub(crate) fn count_traffic(&mut self, cell: usize, counts: &crate::ledger::Counts) {
-        let region = cell_region(cell as u32);
-        let connect_s = self.shared.proxy[region].connect_timeout_ms / 1e3;
-        let meters = &mut self.shared.meters;
-        let avoidable = counts.no_backend > 0.0 && {
-            let service = cell / REGIONS;
-            let cross = self.topology.services[service].cross_region;
-            meters.live[cell] > 0
-                || cross && (0..REGIONS).any(|other| meters.live[service * REGIONS + other] > 0)
-        };
-        let counters = &mut meters.regions[region];
-        counters.traffic.add(counts, 1.0);
-        counters.waited_s += counts.failures * connect_s;
-        if avoidable {
-            counters.no_backend_avoidable += counts.no_backend;
+    /// Traffic since the last second: what it means for users. Returns all of it.
+    pub(crate) fn take_traffic(&mut self) -> Counts {
+        let now = self.shared.now();
+        let mut regions = [Counts::default(); REGIONS];
+        for cell in 0..self.plane.cells.len() {
+            let counts = self.plane.ledger.take(now, cell);
+            let region = cell_region(cell as u32);
+            regions[region].add(&counts, 1.0);
+            if counts.no_backend > 0.0 && self.has_live_target(cell) {
+                self.shared.meters.regions[region].no_backend_avoidable += counts.no_backend;
+            }
         }
+        let mut all = Counts::default();
+        for (region, counts) in regions.iter().enumerate() {
+            let connect_s = self.shared.proxy[region].connect_timeout_ms / 1e3;
+            let counters = &mut self.shared.meters.regions[region];
+            counters.traffic.add(counts, 1.0);
+            counters.waited_s += counts.failures * connect_s;
+            all.add(counts, 1.0);
+        }
+        all
+    }
+
+    /// Whether an instance that policy permits takes requests of a cell.
+    fn has_live_target(&self, cell: usize) -> bool {
+        let (service, live) = (cell / REGIONS, &self.shared.meters.live);
+        let cross = self.topology.services[service].cross_region;
+        live[cell] > 0 || cross && (0..REGIONS).any(|other| live[service * REGIONS + other] > 0)
     }
 
     /// What was spent and what happened since the start.
@@ -301,7 +313,7 @@ impl World {
             fleet_share: self.shared.share.fleet,
             ..Bill::default()
         };
-        for counters in &meters.regions {
+        for counters in meters.regions.iter() {
             bill.withdrawals += counters.withdrawals;
             bill.withdrawals_late += counters.withdrawals_late;
             bill.crashes += counters.crashes;

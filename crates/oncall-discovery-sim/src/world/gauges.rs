@@ -190,7 +190,7 @@ pub struct Counters {
 /// Counters of all regions, and the levels that are kept up to date with them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Meters {
-    pub(crate) regions: [Counters; REGIONS],
+    pub(crate) regions: Box<[Counters; REGIONS]>,
     /// Instances in each state.
     pub(crate) states: [[u32; State::ALL.len()]; REGIONS],
     /// READY instances of each cell, and how many there are to be.
@@ -375,7 +375,7 @@ impl World {
     pub fn gauges(&self) -> Gauges {
         Gauges {
             t_s: self.now_s(),
-            counters: self.shared.meters.regions,
+            counters: *self.shared.meters.regions,
             levels: std::array::from_fn(|region| self.levels(region)),
             rollout: self.shared.meters.rollout,
         }
