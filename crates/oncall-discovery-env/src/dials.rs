@@ -243,7 +243,11 @@ mod tests {
             // Rounding to a whole number may add half of one.
             let whole = 1.0 / (dial.high - dial.low);
             for step in moved {
-                assert!(is_category || step <= STEP_MAX.max(whole) + whole, "{} {seen:?}", dial.name);
+                assert!(
+                    is_category || step <= STEP_MAX.max(whole) + whole,
+                    "{} {seen:?}",
+                    dial.name
+                );
             }
         }
     }

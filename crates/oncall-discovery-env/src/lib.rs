@@ -9,10 +9,20 @@
 //! | `reward` | dollars |
 
 pub mod dials;
+mod lane;
+mod meter;
 pub mod own;
+pub mod params;
+pub mod plan;
 pub mod reward;
 pub mod scrape;
 pub mod signals;
+mod window;
+mod world;
+
+pub use oncall_discovery_sim::topology::Scale;
+pub use params::Params;
+pub use world::{DiscoveryWorld, Lane, MixtureError};
 
 use oncall_core::Spec;
 

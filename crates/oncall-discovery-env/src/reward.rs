@@ -27,6 +27,8 @@ pub const REQUEST_BUDGET_USD: f64 = 100_000.0;
 pub const WITHDRAWAL_BUDGET_USD: f64 = 40_000.0;
 /// Dollars for the whole budget of late removals: 400 for 1 %.
 pub const REMOVAL_BUDGET_USD: f64 = 40_000.0;
+/// Requests in a second of a fleet of full size.
+pub const FULL_RPS: f64 = 200_000.0;
 /// Dollars for a request that found no backend although policy had a live one.
 pub const NO_BACKEND_USD: f64 = 1e-3;
 /// Dollars for a request cut in flight.

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 
 /// Numbers of a scrape. Arrays of [`REGIONS`] are by region.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each field is a signal of the same name, described in the table of signals")]
+#[expect(
+    missing_docs,
+    reason = "each field is a signal of the same name, described in the table of signals"
+)]
 pub struct Scrape {
     pub seen: [f64; REGIONS],
     pub writes_per_s: [f64; REGIONS],
@@ -88,6 +91,7 @@ pub struct Scrape {
 
     pub relays_usd_h: f64,
     pub probers_usd_h: f64,
+    pub catalog_usd_h: f64,
     pub drain_usd_h: f64,
     pub egress_usd_h: f64,
     pub memory_usd_h: f64,

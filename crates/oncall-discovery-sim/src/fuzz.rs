@@ -17,7 +17,7 @@ const FAULTS_S: f64 = 60.0;
 /// Time to heal after the last fault ends, seconds: a lease, the longest back-off twice, restarts.
 const HEAL_S: f64 = 150.0;
 /// Kinds of fault.
-const KINDS: usize = 15;
+const KINDS: usize = 17;
 
 /// Something that broke.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,7 @@ pub fn draw_case(seed: u64, case: u64) -> Setup {
         replicas: if u(6, 0) < 0.7 { 3 } else { 5 },
         relay_share: 0.125,
         rollout: 10,
+        target_load: if u(8, 0) < 0.5 { 0.6 } else { 0.0 },
         ..Shape::default()
     };
     let default = Dials::default();
@@ -128,6 +129,8 @@ fn draw_action(noise: Noise, number: u64, kind: usize, shape: &Shape) -> Action 
         4 => Action::BadDependency {
             services: 1 + below(3, u64::from(shape.services)) as u16,
             for_s,
+            fails: 0.3 * u(4),
+            slow_s: if u(5) < 0.5 { 0.5 * for_s } else { 0.0 },
         },
         5 => Action::BadProber { region, for_s },
         6 => Action::BadZoneLink { region, zone: below(3, 3) as u8, loss: 0.3 + 0.7 * u(4), for_s },
@@ -151,7 +154,9 @@ fn draw_action(noise: Noise, number: u64, kind: usize, shape: &Shape) -> Action 
             1 => Action::Partition { region, for_s },
             _ => Action::LagFollowers { region, lag_s: 0.2 + 3.0 * u(4), for_s },
         },
-        _ => Action::LeaderCrash { region, back_s: for_s },
+        14 => Action::LeaderCrash { region, back_s: for_s },
+        15 => Action::Revoke { instances: 1 + below(3, 6) as u32, for_s },
+        _ => Action::LeaderCut { region, for_s },
     }
 }
 
@@ -202,6 +207,8 @@ fn halved(action: Action) -> Action {
     match &mut action {
         Action::Churn { for_s, .. }
         | Action::BadDependency { for_s, .. }
+        | Action::Revoke { for_s, .. }
+        | Action::LeaderCut { for_s, .. }
         | Action::BadProber { for_s, .. }
         | Action::BadZoneLink { for_s, .. }
         | Action::Outage { for_s, .. }

@@ -1,14 +1,15 @@
 //! The data plane message by message, every request sampled: what the full-scale world is held against.
 //!
-//! The control plane does not depend on the data plane (passive reports are off in both), so one run of a
-//! [`World`] gives the course that both follow: what reached the publishers and when, which processes
-//! fail, what the catalog holds READY. Here real publishers, relays and proxies carry it, with real
+//! The control plane does not depend on the data plane (while a course is recorded nobody listens to
+//! complaints), so one run of a [`World`] gives the course that both follow: what reached the publishers and
+//! when, which processes fail, what the catalog holds READY. Calls go where the world sends them at its end:
+//! failover and capacity have to be off. Here real publishers, relays and proxies carry it, with real
 //! endpoint sets, real ejection, real budgets, and one request after the other.
 
-use crate::ledger::{Counts, REMOTE};
+use crate::ledger::Counts;
 use crate::noise::{Draw, Noise, pair};
 use crate::queue::{Micros, Queue, S};
-use crate::topology::{REGIONS, Topology};
+use crate::topology::REGIONS;
 use crate::world::{
     HOP_PROXY, HOP_RELAY, Hop, REGION_US, RELAY_DELIVERIES_PER_S, Trace, World, cell_name,
 };
@@ -134,17 +135,18 @@ impl Messages {
             };
             messages.relays.push(Relay::new(Time::ZERO, config));
         }
-        messages.add_proxies(topology, &dials, world.noise());
+        messages.add_proxies(world, &dials);
         messages
     }
 
-    fn add_proxies(&mut self, topology: &Topology, dials: &Dials, noise: Noise) {
+    fn add_proxies(&mut self, world: &World, dials: &Dials) {
+        let topology = world.topology();
         let mut cells = vec![Vec::new(); topology.nodes.len()];
-        for (cell, subs) in topology.subscriptions(noise).into_iter().enumerate() {
+        for cell in 0..topology.cells() {
             let name = cell_name(cell as u32);
-            for sub in subs {
+            for sub in world.plane().subscriptions(cell) {
                 cells[usize::from(sub.proxy)].push(name);
-                if sub.caller != REMOTE && sub.lambda > 0 {
+                if sub.lambda > 0 {
                     self.callers.push(Caller {
                         proxy: usize::from(sub.proxy),
                         service: name.service,

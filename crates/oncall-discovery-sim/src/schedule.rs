@@ -58,10 +58,32 @@ pub enum Action {
         /// They come back after so long, with the same addresses and newer generations; never if 0.
         back_s: f64,
     },
-    /// The readiness of services fails through a shared dependency, although they can serve (R115).
+    /// The readiness of services fails through a shared dependency, although most of their requests, or all,
+    /// can be served (R115).
     BadDependency {
         /// How many services.
         services: u16,
+        /// For so long, the lead-in included.
+        for_s: f64,
+        /// Share of the attempts that fail there, each on its own.
+        #[serde(default)]
+        fails: f64,
+        /// Before anything fails the dependency is slow for so long: probes take longer and longer, and those
+        /// whose timeout is long enough still pass.
+        #[serde(default)]
+        slow_s: f64,
+    },
+    /// Identities of instances are revoked: whoever connects refuses them, whatever its view says (R41).
+    Revoke {
+        /// How many instances.
+        instances: u32,
+        /// Until they are given new ones.
+        for_s: f64,
+    },
+    /// The leaders of a region's groups are cut off from their followers, and go on until they notice.
+    LeaderCut {
+        /// Region.
+        region: u8,
         /// For so long.
         for_s: f64,
     },
@@ -193,6 +215,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("crash-wave", "N2: 1 % of the instances freeze or die over two minutes"),
     ("nodes", "N3: nodes vanish with all their instances, and return"),
     ("bad-dependency", "N4: a shared dependency fails the readiness of services that can serve"),
+    ("revoked", "the identities of 1 % of the instances are revoked; views still hold them"),
     ("bad-prober", "N4: one prober sees every probe fail"),
     ("bad-zone-link", "N4: the link of one zone loses probes in bursts"),
     ("outage", "N5: the control plane stops for ten minutes and returns warm, under churn"),
@@ -237,9 +260,17 @@ impl Scenario {
                 300.0,
                 vec![(
                     20.0,
-                    Action::BadDependency { services: some(0.02, shape.services), for_s: 120.0 },
+                    Action::BadDependency {
+                        services: some(0.02, shape.services),
+                        for_s: 120.0,
+                        fails: 0.15,
+                        slow_s: 20.0,
+                    },
                 )],
             ),
+            "revoked" => {
+                (120.0, vec![(20.0, Action::Revoke { instances: share(0.01), for_s: 60.0 })])
+            }
             "bad-prober" => (200.0, vec![(20.0, Action::BadProber { region: 0, for_s: 90.0 })]),
             "bad-zone-link" => (
                 200.0,
@@ -309,6 +340,8 @@ impl Action {
             Self::Nodes { back_s, .. } | Self::LeaderCrash { back_s, .. } => back_s,
             Self::Churn { for_s, .. }
             | Self::BadDependency { for_s, .. }
+            | Self::Revoke { for_s, .. }
+            | Self::LeaderCut { for_s, .. }
             | Self::BadProber { for_s, .. }
             | Self::BadZoneLink { for_s, .. }
             | Self::Outage { for_s, .. }

@@ -53,6 +53,7 @@ impl Scale {
             snapshot_share: 1.0,
             relay_deliveries_per_s: 3_000.0,
             loss: Loss::default(),
+            target_load: 0.6,
         };
         match self {
             Self::Full => full,
@@ -87,10 +88,10 @@ impl Scale {
         match self {
             Self::Full => shape,
             Self::Tenth => Shape {
-                pace_share: 0.25,
+                pace_share: 0.1,
                 admission_share: 0.1,
                 snapshot_share: 0.1,
-                relay_deliveries_per_s: 200.0,
+                relay_deliveries_per_s: 110.0,
                 ..shape
             },
             Self::Small => Shape {
@@ -100,10 +101,10 @@ impl Scale {
                 subscriptions: 6,
                 relay_share: 0.25,
                 rollout: 100,
-                pace_share: 0.25,
+                pace_share: 0.05,
                 admission_share: 0.05,
                 snapshot_share: 0.0005,
-                relay_deliveries_per_s: 30.0,
+                relay_deliveries_per_s: 10.0,
                 ..shape
             },
         }
@@ -139,6 +140,8 @@ pub struct Shape {
     pub relay_deliveries_per_s: f64,
     /// How the network loses probes.
     pub loss: Loss,
+    /// Attempts at the start, of what the instances of a cell can take; 0 if they can take everything.
+    pub target_load: f64,
 }
 
 /// How the network loses probes: hardly ever on a healthy path, nearly always while a node's channel is in a

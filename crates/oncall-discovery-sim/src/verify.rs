@@ -420,14 +420,18 @@ fn outage(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     let played = bench.play(900.0, &Dials::default(), &plan)?;
     let report = &played.report;
     let during = played.world.rows().iter().filter(|row| (60.0..660.0).contains(&row.t_s));
-    let (failed, requests) = during.fold((0.0, 0.0), |(failed, requests), row| {
-        (failed + row.traffic.user_visible(), requests + row.traffic.requests)
-    });
+    // A strict service refuses by a set older than it allows itself; that is its policy and no failure.
+    let (failed, refused, requests) =
+        during.fold((0.0, 0.0, 0.0), |(failed, refused, all), row| {
+            let traffic = &row.traffic;
+            (failed + traffic.broken(), refused + traffic.policy_refused, all + traffic.requests)
+        });
     let share = failed / f64::max(requests, 1.0);
     let converged = report.converged_after_s;
     let figure = format!(
-        "{requests:.0} requests in the 600 s, {:.4} % failed; views up to {:.0} s old; converged {} after it",
+        "{requests:.0} requests in the 600 s, {:.4} % failed, {:.4} % refused as too old by the services' policy; views up to {:.0} s old; converged {} after it",
         100.0 * share,
+        100.0 * refused / f64::max(requests, 1.0),
         report.peaks.snapshot_age_s,
         converged.map_or("never".to_owned(), |s| format!("{s:.0} s"))
     );
@@ -452,7 +456,7 @@ fn further_faults(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     let prober = Action::BadProber { region: 0, for_s: 90.0 };
     let prober = bench.play(240.0, &Dials::default(), &[(20.0, prober)])?;
     let services = (bench.shape.services / 50).max(1);
-    let dependency = Action::BadDependency { services, for_s: 90.0 };
+    let dependency = Action::BadDependency { services, for_s: 90.0, fails: 0.0, slow_s: 0.0 };
     let dependency = bench.play(300.0, &Dials::default(), &[(20.0, dependency)])?;
     let (s, r, p, d) = (&silent.report, &storm.report, &prober.report, &dependency.report);
     Ok(vec![

@@ -24,6 +24,9 @@ fn setup(seed: u64, instances: u32, ejection: bool) -> Setup {
         plan: plan.into_iter().map(|(at_s, action)| Planned { at_s, action }).collect(),
     };
     setup.dials.rollout_pace_per_s = 10.0;
+    // What every region decides for itself is held against another oracle.
+    setup.shape.target_load = 0.0;
+    setup.dials.failover_trigger_pct = 0.0;
     // So that the retry budget, which is each proxy's own, does not decide.
     setup.dials.retry_budget_pct = 50.0;
     if !ejection {

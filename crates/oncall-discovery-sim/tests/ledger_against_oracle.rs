@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use oncall_core::{EpisodeKey, Generator, Split};
-use oncall_discovery_sim::ledger::Calls;
+use oncall_discovery_sim::ledger::{Calls, Counts};
 use oncall_discovery_sim::noise::Noise;
 use oncall_discovery_sim::oracle::{Oracle, Outcome, Script, Shape, figures};
 
@@ -96,11 +96,38 @@ const NEVER_EJECT: Calls = Calls {
     eject_share: 0.0,
 };
 
-const SHAPE: Shape =
-    Shape { subs: 24, endpoints: 12, publications: 14, gap_s: 2.0, crash: 0.3, offline: 0.05 };
+const SHAPE: Shape = Shape {
+    subs: 24,
+    endpoints: 12,
+    publications: 14,
+    gap_s: 2.0,
+    crash: 0.3,
+    offline: 0.05,
+    load: 0.0,
+    soft: 0.0,
+    refuse: 0.0,
+};
 
 fn agree(name: &str, shape: Shape, calls: Calls, skip: &[&str]) {
-    let scores = z_scores(shape, calls, 30, 40);
+    compare(name, z_scores(shape, calls, 30, 40), skip);
+}
+
+/// The same with fewer runs, where the oracle has a lot to write out; `tried` must have happened.
+fn agree_on(name: &str, shape: Shape, calls: Calls, tried: &[&str]) {
+    compare(name, z_scores(shape, calls, 20, 16), &[]);
+    let mut sums = [0.0; 12];
+    for seed in 0..20 {
+        let counts = Script::draw(shape, noise(seed, 0)).account(calls, noise(seed, 1)).0.counts;
+        for (sum, (_, value)) in sums.iter_mut().zip(figures(&counts)) {
+            *sum += value;
+        }
+    }
+    for ((figure, _), sum) in figures(&Counts::default()).into_iter().zip(sums) {
+        assert!(!tried.contains(&figure) || sum > 50.0, "{name}: {figure} was hardly tried, {sum}");
+    }
+}
+
+fn compare(name: &str, scores: Vec<(&'static str, f64)>, skip: &[&str]) {
     eprintln!("{name}: {scores:.2?}");
     for (figure, z) in scores {
         assert!(skip.contains(&figure) || z.abs() < 4.0, "{name}: {figure} differs, z = {z:.2}");
@@ -129,6 +156,42 @@ fn ejections() {
     let shape = Shape { publications: 6, gap_s: 8.0, crash: 0.8, offline: 0.0, ..SHAPE };
     agree("ejection", shape, calls, &[]);
     agree("ejection, no retry", shape, Calls { retries: 0, eject_after: 1, ..calls }, &[]);
+}
+
+/// A dependency fails single attempts; retries are independent of it.
+#[test]
+fn a_dependency_that_fails_some() {
+    let shape = Shape { soft: 0.5, offline: 0.0, ..SHAPE };
+    agree_on("soft", shape, NEVER_EJECT, &["soft"]);
+    agree_on("soft, three retries", shape, Calls { retries: 3, ..NEVER_EJECT }, &["soft"]);
+    let small = Shape { endpoints: 3, crash: 0.6, ..shape };
+    agree_on("soft, three endpoints", small, Calls { retries: 2, ..NEVER_EJECT }, &["soft"]);
+}
+
+/// Too few live endpoints for the attempts, with everything that multiplies attempts.
+#[test]
+fn overload() {
+    let shape = Shape { load: 0.9, crash: 0.6, offline: 0.0, ..SHAPE };
+    agree_on("overload", shape, NEVER_EJECT, &["overloaded"]);
+    agree_on("overload, no retry", shape, Calls { retries: 0, ..NEVER_EJECT }, &["overloaded"]);
+    let soft = Shape { soft: 0.5, ..shape };
+    let twice = Calls { retries: 2, ..NEVER_EJECT };
+    agree_on("overload and soft, two retries", soft, twice, &["overloaded", "soft"]);
+    let ejecting = Calls { eject_share: 0.5, ..NEVER_EJECT };
+    let slow = Shape { publications: 6, gap_s: 8.0, crash: 0.8, ..shape };
+    agree_on("overload and ejection", slow, ejecting, &["overloaded"]);
+}
+
+#[test]
+fn refused_identities_and_old_views() {
+    let shape = Shape { refuse: 0.5, offline: 0.0, ..SHAPE };
+    agree_on("refused", shape, NEVER_EJECT, &["auth_refused"]);
+    let slow = Shape { publications: 6, gap_s: 8.0, crash: 0.8, ..shape };
+    let ejecting = Calls { eject_share: 0.5, ..NEVER_EJECT };
+    agree_on("refused, ejection", slow, ejecting, &["auth_refused"]);
+    let all = Shape { soft: 0.5, load: 0.8, ..shape };
+    let tried = ["auth_refused", "soft", "overloaded", "cross_region"];
+    agree_on("everything", all, Calls { retries: 2, ..NEVER_EJECT }, &tried);
 }
 
 /// Sharper by ten times the work. One figure stays off: with several failing endpoints in so small a

@@ -1,6 +1,6 @@
 //! The accounts of one cell: published epochs, who is at which, and what that means per second.
 
-use super::members::{CALLERS, Calls, Counts, Members, Outcome, Pool, ZONES};
+use super::members::{CALLERS, Calls, Counts, Load, Members, Outcome, Pool, ZONES};
 use super::pairs::Private;
 use super::tail::Tail;
 use crate::queue::{Micros, S};
@@ -37,6 +37,8 @@ pub struct Slot {
     pub failing: bool,
     /// Whether the catalog no longer holds it READY.
     pub stale: bool,
+    /// Whether its identity is revoked: whoever connects refuses it.
+    pub refused: bool,
 }
 
 impl Slot {
@@ -45,7 +47,20 @@ impl Slot {
 
     /// An interval that was accepted and not yet published.
     pub fn new(zone: u8) -> Self {
-        Self { add: Self::NEVER, rem: Self::NEVER, zone, failing: false, stale: false }
+        Self {
+            add: Self::NEVER,
+            rem: Self::NEVER,
+            zone,
+            failing: false,
+            stale: false,
+            refused: false,
+        }
+    }
+
+    /// Whether a request there fails, for whatever reason of the endpoint's own.
+    #[inline]
+    pub fn fails(&self) -> bool {
+        self.failing || self.refused
     }
 
     /// Whether epoch `seq` holds it.
@@ -67,6 +82,14 @@ pub struct CellLedger {
     pub(crate) failing: Vec<u32>,
     /// Connected subscriptions.
     pub(crate) online: u32,
+    /// Chances that a single attempt fails.
+    pub(crate) load: Load,
+    /// Attempts a second that one endpoint can take; 0 for any number.
+    pub(crate) capacity: f64,
+    /// Whether overload is possible as things stand, so that every change has to be weighed.
+    pub(crate) tight: bool,
+    /// Requests that policy refuses before they get here, micro-requests a second.
+    pub(crate) refused: u64,
     pub(crate) rate: Counts,
     pub(crate) settled: Micros,
     pub(crate) counts: Counts,
@@ -138,6 +161,9 @@ impl CellLedger {
         for private in self.privates.iter().filter(|private| private.is_apart()) {
             rate.add(&private.outcome.counts, private.lambda as f64 / 1e6);
         }
+        let refused = self.refused as f64 / 1e6;
+        rate.requests += refused;
+        rate.policy_refused += refused;
         self.rate = rate;
     }
 
@@ -170,7 +196,7 @@ impl CellLedger {
                 return Err(format!("epoch {}: {:?}", epoch.seq, epoch.members));
             }
         }
-        if self.privates.iter().any(|private| private.pairs.is_empty()) {
+        if self.privates.iter().any(|private| private.pairs.is_empty() && !private.degraded) {
             return Err("a private record without pairs".to_owned());
         }
         Ok(())
@@ -183,11 +209,12 @@ impl Epoch {
     }
 
     /// Works out the outcomes again after the members changed.
-    pub(crate) fn refresh(&mut self, calls: &Calls) {
-        if self.members.is_clean() {
+    pub(crate) fn refresh(&mut self, calls: &Calls, load: Load) {
+        if self.members.is_clean() && load == Load::NONE {
             self.bad = None;
         } else {
-            let outcomes = std::array::from_fn(|caller| self.members.outcome(caller as u8, calls));
+            let outcomes =
+                std::array::from_fn(|caller| self.members.outcome(caller as u8, calls, load));
             self.bad = Some(Box::new(outcomes));
         }
     }
@@ -205,7 +232,7 @@ impl Epoch {
     #[inline]
     pub(crate) fn add_rate(&self, rate: &mut Counts, caller: u8, mass: f64) {
         match &self.bad {
-            None => rate.requests += mass / 1e6,
+            None => rate.add_clean(caller, mass / 1e6),
             Some(bad) => rate.add(&bad[usize::from(caller)].counts, mass / 1e6),
         }
     }

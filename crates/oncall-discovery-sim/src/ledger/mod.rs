@@ -5,13 +5,14 @@
 //! not counts: when a proxy ejects an endpoint, and when a withdrawn endpoint got its last request.
 
 mod cell;
+mod load;
 mod members;
 mod pairs;
 mod tail;
 
 pub use cell::{CellLedger, Slot};
-pub use members::{CALLERS, Calls, Counts, Members, Pool, REMOTE, ZONES};
-pub use pairs::{MayEject, PairEvent};
+pub use members::{CALLERS, Calls, Counts, Load, Members, Pool, REMOTE, ZONES};
+pub use pairs::{Ejection, MayEject, PairEvent};
 pub use tail::{Clock, Stopped, Tail};
 
 use crate::noise::{Draw, Noise};
@@ -131,7 +132,7 @@ impl Ledger {
                 epoch.subs += 1;
                 ledger.cells[cell].online += u32::from(row.online);
             }
-            epoch.refresh(&setup.calls);
+            epoch.refresh(&setup.calls, Load::NONE);
             ledger.cells[cell].epochs.push(epoch);
             ledger.cells[cell].sum_rates();
         }
@@ -177,7 +178,8 @@ impl Ledger {
             // Still in somebody's view: same process, same address, so what is true of it is true there.
             self.ghosts[cell].push((instance, old));
         }
-        self.slots[instance as usize] = Slot { failing: old.failing, ..Slot::new(zone) };
+        let (failing, refused) = (old.failing, old.refused);
+        self.slots[instance as usize] = Slot { failing, refused, ..Slot::new(zone) };
         if old.stale {
             self.slots[instance as usize].stale = true;
             self.set_stale(now, cell, instance, false);
@@ -206,21 +208,22 @@ impl Ledger {
                 None => &mut self.slots[instance as usize],
             };
             slot.rem = seq;
-            members.0[usize::from(slot.zone)].count(slot.failing, slot.stale, false);
+            members.0[usize::from(slot.zone)].count(slot, false);
         }
         for &instance in added {
             let slot = &mut self.slots[instance as usize];
             slot.add = seq;
-            members.0[usize::from(slot.zone)].count(slot.failing, slot.stale, true);
+            members.0[usize::from(slot.zone)].count(slot, true);
         }
         self.open_tails(now, cell, seq, removed);
         let mut epoch = Epoch::new(seq, members);
-        epoch.refresh(self.calls(cell));
+        epoch.refresh(self.calls(cell), self.cells[cell].load);
         let ledger = &mut self.cells[cell];
         ledger.epochs.push(epoch);
         ledger.prune();
         let oldest = ledger.oldest();
         self.ghosts[cell].retain(|(_, slot)| slot.rem > oldest);
+        self.watch(now, cell);
         seq
     }
 
@@ -248,7 +251,7 @@ impl Ledger {
         let mut tails: Vec<Tail> = Vec::new();
         for &(instance, clock) in removed {
             let Some(clock) = clock else { continue };
-            let failing = self.slots[instance as usize].failing;
+            let failing = self.slots[instance as usize].fails();
             let name = failing.then_some(instance);
             let online = self.cells[cell].online;
             let begun =
@@ -283,7 +286,7 @@ impl Ledger {
         let tail = Tail {
             before: u32::MAX,
             instance: Some(clock.instance),
-            failing: self.slots[clock.instance as usize].failing,
+            failing: self.slots[clock.instance as usize].fails(),
             waiting: self.cells[cell].online,
             clocks: vec![clock],
             ..Tail::default()
@@ -293,7 +296,7 @@ impl Ledger {
     }
 
     /// Works out the rates of all open tails from nothing.
-    fn weigh_tails(&mut self, now: Micros, cell: usize) {
+    pub(super) fn weigh_tails(&mut self, now: Micros, cell: usize) {
         let mut tails = std::mem::take(&mut self.cells[cell].tails);
         for tail in &mut tails {
             tail.rate = [0.0; ZONES];
@@ -410,6 +413,9 @@ impl Ledger {
         }
         self.after_move(now, cell, sub);
         self.cells[cell].prune();
+        if self.cells[cell].tight {
+            self.balance(now, cell);
+        }
     }
 
     fn after_move(&mut self, now: Micros, cell: usize, sub: usize) {
@@ -494,6 +500,7 @@ impl Ledger {
         self.refresh_sub(now, cell, sub);
         self.cells[cell].sum_rates();
         self.after_move(now, cell, sub);
+        self.watch(now, cell);
     }
 
     /// An endpoint starts or stops to fail all requests.
@@ -508,8 +515,23 @@ impl Ledger {
             self.close_pairs(now, cell, instance);
         }
         self.after_marks(now, cell);
+        self.reweigh_tails(now, cell, instance);
+    }
+
+    /// The identity of an endpoint is revoked: whoever connects refuses it, whatever its view says. That is
+    /// no matter of health, so nobody ejects it.
+    pub fn set_refused(&mut self, now: Micros, cell: usize, instance: u32, refused: bool) {
+        if self.slots[instance as usize].refused == refused {
+            return;
+        }
+        self.mark(now, cell, instance, |slot| slot.refused = refused);
+        self.after_marks(now, cell);
+        self.reweigh_tails(now, cell, instance);
+    }
+
+    fn reweigh_tails(&mut self, now: Micros, cell: usize, instance: u32) {
         if !self.cells[cell].tails.is_empty() {
-            self.part_tails(cell, instance, failing);
+            self.part_tails(cell, instance, self.slots[instance as usize].fails());
             self.weigh_tails(now, cell);
         }
     }
@@ -544,12 +566,14 @@ impl Ledger {
     fn after_marks(&mut self, now: Micros, cell: usize) {
         self.refresh_privates(now, cell);
         self.cells[cell].sum_rates();
+        self.watch(now, cell);
     }
 
     /// Changes what is true of an endpoint, in all its intervals and in every epoch that holds it.
     fn mark(&mut self, now: Micros, cell: usize, instance: u32, change: impl Fn(&mut Slot)) {
         let calls = *self.calls(cell);
         let ledger = &mut self.cells[cell];
+        let load = ledger.load;
         ledger.settle(now);
         let ghosts = self.ghosts[cell].iter_mut().filter(|(id, _)| *id == instance);
         let slots = ghosts.map(|(_, slot)| slot).chain([&mut self.slots[instance as usize]]);
@@ -558,9 +582,9 @@ impl Ledger {
             change(slot);
             for epoch in ledger.epochs.iter_mut().filter(|epoch| before.is_in(epoch.seq)) {
                 let pool = epoch.pool(slot.zone);
-                pool.count(before.failing, before.stale, false);
-                pool.count(slot.failing, slot.stale, true);
-                epoch.refresh(&calls);
+                pool.count(&before, false);
+                pool.count(slot, true);
+                epoch.refresh(&calls, load);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! the view; the *work* left is kept and the event moved. A proxy with an ejected endpoint leaves the
 //! common mass and is accounted on its own, because its candidates are its own (spec 3.4).
 
-use super::members::{Calls, Members, Outcome};
+use super::members::{Calls, Members, Outcome, REMOTE, ZONES};
 use super::tail::Tail;
 use super::{Ledger, Slot};
 use crate::noise::{Draw, pair as key_of};
@@ -44,6 +44,8 @@ pub(crate) struct Private {
     pub(crate) caller: u8,
     pub(crate) pairs: Vec<Pair>,
     ejected: u32,
+    /// Its view is too old for the service: one attempt, no retry.
+    pub(crate) degraded: bool,
     /// Candidates left.
     pub(crate) view: Members,
     pub(crate) outcome: Outcome,
@@ -52,7 +54,7 @@ pub(crate) struct Private {
 impl Private {
     /// Whether it is accounted on its own.
     pub(crate) fn is_apart(&self) -> bool {
-        self.ejected > 0
+        self.ejected > 0 || self.degraded
     }
 
     pub(crate) fn has_ejected(&self, instance: u32) -> bool {
@@ -69,6 +71,17 @@ pub struct PairEvent {
     pub instance: u32,
     /// Version of the pair for which it was meant.
     pub version: u32,
+}
+
+/// What a pair event came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ejection {
+    /// Nothing of the kind.
+    None,
+    /// The endpoint was ejected.
+    Done,
+    /// It would have been, but for the cap.
+    Capped,
 }
 
 /// Whether one more may be ejected: the share *after* it must stay within the cap.
@@ -139,6 +152,7 @@ impl Ledger {
             caller: row.caller,
             pairs: Vec::new(),
             ejected: 0,
+            degraded: false,
             view,
             outcome,
         });
@@ -160,8 +174,9 @@ impl Ledger {
     }
 
     pub(super) fn drop_if_empty(&mut self, now: Micros, cell: usize, index: usize) {
-        if self.cells[cell].privates[index].pairs.is_empty() {
-            self.set_apart(now, cell, index, 0);
+        let private = &self.cells[cell].privates[index];
+        if private.pairs.is_empty() && !private.degraded {
+            self.set_apart(now, cell, index, (0, false));
             let gone = self.cells[cell].privates.swap_remove(index);
             self.subs[gone.sub as usize].private = u32::MAX;
             if let Some(moved) = self.cells[cell].privates.get(index) {
@@ -170,13 +185,22 @@ impl Ledger {
         }
     }
 
-    /// Changes how many endpoints are ejected, and whether the traffic is accounted apart.
-    fn set_apart(&mut self, now: Micros, cell: usize, index: usize, ejected: u32) {
-        let private = &self.cells[cell].privates[index];
+    /// Changes how many endpoints are ejected and whether the view is too old, and with that whether the
+    /// traffic is accounted apart.
+    pub(super) fn set_apart(
+        &mut self,
+        now: Micros,
+        cell: usize,
+        index: usize,
+        (ejected, degraded): (u32, bool),
+    ) {
+        let private = &mut self.cells[cell].privates[index];
         let now_ejected = &mut self.ejected[cell % REGIONS];
         *now_ejected = *now_ejected + u64::from(ejected) - u64::from(private.ejected);
-        if (private.ejected > 0) == (ejected > 0) {
-            self.cells[cell].privates[index].ejected = ejected;
+        let was = private.is_apart();
+        (private.ejected, private.degraded) = (ejected, degraded);
+        let is = private.is_apart();
+        if was == is {
             return;
         }
         let sub = private.sub as usize;
@@ -185,14 +209,31 @@ impl Ledger {
         ledger.settle(now);
         let at = ledger.at(row.seq);
         let epoch = &mut ledger.epochs[at];
-        if ejected > 0 {
+        if is {
             epoch.mass[caller] -= lambda;
             epoch.offline[caller] -= if row.online { 0 } else { lambda };
         } else {
             epoch.mass[caller] += lambda;
             epoch.offline[caller] += if row.online { 0 } else { lambda };
         }
-        ledger.privates[index].ejected = ejected;
+    }
+
+    /// The view of a subscription is too old for its service to retry on, or is no longer.
+    pub fn set_degraded(&mut self, now: Micros, cell: usize, sub: usize, degraded: bool) {
+        let known = self.private_of(sub);
+        if known.is_some_and(|index| self.cells[cell].privates[index].degraded) == degraded {
+            return;
+        }
+        self.lift_tails(cell, sub, -1.0);
+        let index = known.unwrap_or_else(|| {
+            let row = self.subs[sub];
+            let epoch = &self.cells[cell].epochs[self.cells[cell].at(row.seq)];
+            let (view, outcome) = (epoch.members, epoch.outcome(row.caller));
+            self.new_private(cell, sub, view, outcome)
+        });
+        let ejected = self.cells[cell].privates[index].ejected;
+        self.set_apart(now, cell, index, (ejected, degraded));
+        self.after_private(now, cell, sub);
     }
 
     /// Works out a private view again and moves the events of its pairs.
@@ -202,12 +243,15 @@ impl Ledger {
         let mut view = self.cells[cell].epochs[at].members;
         for pair in self.cells[cell].privates[index].pairs.iter().filter(|pair| pair.ejected) {
             let slot = self.slot_at(cell, pair.instance, row.seq);
-            view.0[usize::from(slot.zone)].count(slot.failing, slot.stale, false);
+            view.0[usize::from(slot.zone)].count(&slot, false);
         }
-        let calls = *self.calls(cell);
+        let (mut calls, load) = (*self.calls(cell), self.cells[cell].load);
         let private = &mut self.cells[cell].privates[index];
         private.view = view;
-        private.outcome = view.outcome(private.caller, &calls);
+        if private.degraded {
+            calls.retries = 0;
+        }
+        private.outcome = view.outcome(private.caller, &calls, load);
         let rate = private.lambda as f64 / 1e6;
         for pair in private.pairs.iter_mut().filter(|pair| !pair.ejected) {
             let zone = self.slots[pair.instance as usize].zone;
@@ -253,30 +297,30 @@ impl Ledger {
         }
     }
 
-    /// A pair's k-th failure, or the end of an ejection. Returns whether an endpoint was ejected.
-    pub fn pair_event(&mut self, now: Micros, cell: usize, event: PairEvent) -> bool {
+    /// A pair's k-th failure, or the end of an ejection.
+    pub fn pair_event(&mut self, now: Micros, cell: usize, event: PairEvent) -> Ejection {
         let sub = event.sub as usize;
-        let Some(index) = self.private_of(sub) else { return false };
+        let Some(index) = self.private_of(sub) else { return Ejection::None };
         let private = &self.cells[cell].privates[index];
         let Some(at) = private
             .pairs
             .iter()
             .position(|pair| pair.instance == event.instance && pair.version == event.version)
         else {
-            return false;
+            return Ejection::None;
         };
-        let (ejected, pair) = (private.ejected, private.pairs[at]);
+        let (ejected, degraded, pair) = (private.ejected, private.degraded, private.pairs[at]);
         let total = {
             let ledger = &self.cells[cell];
             ledger.epochs[ledger.at(self.subs[sub].seq)].members.total().n
         };
         self.lift_tails(cell, sub, -1.0);
-        let mut did_eject = false;
+        let mut ejection = Ejection::None;
         if pair.ejected {
-            self.set_apart(now, cell, index, ejected - 1);
+            self.set_apart(now, cell, index, (ejected - 1, degraded));
             self.readmit(now, cell, index, at);
         } else if (self.may_eject)(ejected, total, self.calls(cell).eject_share) {
-            did_eject = true;
+            ejection = Ejection::Done;
             if self.subs[sub].online {
                 // Between crash and publication; what is left after that is drawn as a whole.
                 let open = |tail: &&mut Tail| {
@@ -286,7 +330,7 @@ impl Ledger {
                     tail.sure = now;
                 }
             }
-            self.set_apart(now, cell, index, ejected + 1);
+            self.set_apart(now, cell, index, (ejected + 1, degraded));
             let until = now + self.calls(cell).eject_base_us * u64::from(pair.times + 1);
             let pair = &mut self.cells[cell].privates[index].pairs[at];
             (pair.ejected, pair.times, pair.hit) = (true, pair.times.saturating_add(1), 0.0);
@@ -296,13 +340,14 @@ impl Ledger {
             self.events.push((until, PairEvent { version, ..event }));
         } else {
             // Held back by the cap: the next failure asks again.
+            ejection = Ejection::Capped;
             let key = key_of(event.sub, event.instance);
             let pair = &mut self.cells[cell].privates[index].pairs[at];
             pair.work = self.noise.erlang(Draw::Ejection, key, now, 1);
             (pair.since, pair.hit) = (now, 0.0);
         }
         self.after_private(now, cell, sub);
-        did_eject
+        ejection
     }
 
     /// An ejection ended: the endpoint is a candidate again, with no failures counted.
@@ -332,6 +377,7 @@ impl Ledger {
         for tail in &mut self.cells[cell].tails {
             tail.note(now);
         }
+        self.watch(now, cell);
     }
 
     /// After a subscription moved to another epoch: pairs of endpoints that are no longer in view go.
@@ -345,7 +391,8 @@ impl Ledger {
         self.hold_cap(now, cell, index, seq);
         let private = &self.cells[cell].privates[index];
         let ejected = private.pairs.iter().filter(|pair| pair.ejected).count() as u32;
-        self.set_apart(now, cell, index, ejected);
+        let degraded = private.degraded;
+        self.set_apart(now, cell, index, (ejected, degraded));
         self.drop_if_empty(now, cell, index);
     }
 
@@ -374,6 +421,34 @@ impl Ledger {
         if slot.is_in(seq) { slot } else { ghost().map_or(slot, |(_, old)| *old) }
     }
 
+    /// Candidates of a subscription: what its view holds and it has not ejected.
+    pub fn candidates(&self, cell: usize, sub: usize) -> u32 {
+        let ledger = &self.cells[cell];
+        let at = ledger.at(self.subs[sub].seq);
+        ledger.epochs[at].members.total().n - self.ejected(cell, sub) as u32
+    }
+
+    /// The mean of the candidates over a cell's callers at home, weighed by their traffic; what is published
+    /// if none of them calls.
+    pub fn candidates_mean(&self, cell: usize) -> u32 {
+        let ledger = &self.cells[cell];
+        let head = ledger.head_members().total().n;
+        if ledger.epochs.len() == 1 && ledger.privates.is_empty() {
+            return head;
+        }
+        let (mut sum, mut traffic) = (0.0, 0.0);
+        for epoch in &ledger.epochs {
+            let mass = epoch.mass[..ZONES].iter().sum::<u64>() as f64;
+            sum += mass * f64::from(epoch.members.total().n);
+            traffic += mass;
+        }
+        for private in ledger.privates.iter().filter(|p| p.is_apart() && p.caller != REMOTE) {
+            sum += private.lambda as f64 * f64::from(private.view.total().n);
+            traffic += private.lambda as f64;
+        }
+        if traffic > 0.0 { (sum / traffic + 0.5) as u32 } else { head }
+    }
+
     /// Endpoints that a subscription has ejected.
     pub fn ejected(&self, cell: usize, sub: usize) -> usize {
         let private = self.private_of(sub).map(|index| &self.cells[cell].privates[index]);
@@ -392,11 +467,13 @@ impl Ledger {
                 continue;
             }
             self.cells[cell].settle(now);
+            let load = self.cells[cell].load;
             for epoch in &mut self.cells[cell].epochs {
-                epoch.refresh(&calls);
+                epoch.refresh(&calls, load);
             }
             self.refresh_privates(now, cell);
             self.cells[cell].sum_rates();
+            self.watch(now, cell);
         }
     }
 }

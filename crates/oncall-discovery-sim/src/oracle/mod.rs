@@ -3,11 +3,12 @@
 //! It shares no arithmetic with the ledger: every subscription keeps its own list of endpoints, every
 //! request is drawn, tried and retried, every failure counted. Slow, and plainly right.
 
+mod load;
 mod script;
 
 pub use script::{Op, Script, Shape, figures};
 
-use crate::ledger::{Calls, Counts};
+use crate::ledger::{Calls, Counts, REMOTE};
 use crate::noise::{Draw, Noise, pair};
 use crate::queue::{Micros, S};
 
@@ -16,6 +17,8 @@ use crate::queue::{Micros, S};
 struct Client {
     zone: u8,
     online: bool,
+    /// One attempt and no more.
+    degraded: bool,
     lambda: f64,
     view: Vec<u32>,
     /// Consecutive failures and ejections by endpoint.
@@ -44,6 +47,10 @@ pub struct Oracle<'a> {
     noise: Noise,
     clients: Vec<Client>,
     failing: Vec<bool>,
+    refused: Vec<bool>,
+    soft: f64,
+    load: load::Load,
+    draws: u64,
     stale_since: Vec<Option<Micros>>,
     last: Vec<Option<Micros>>,
     out: Outcome,
@@ -56,6 +63,7 @@ impl<'a> Oracle<'a> {
         let client = |index: usize| Client {
             zone: script.subs[index].0,
             online: true,
+            degraded: false,
             lambda: f64::from(script.subs[index].1) / 1e6,
             view: Vec::new(),
             failures: vec![0; endpoints],
@@ -70,6 +78,10 @@ impl<'a> Oracle<'a> {
             noise,
             clients: (0..script.subs.len()).map(client).collect(),
             failing: vec![false; endpoints],
+            refused: vec![false; endpoints],
+            soft: 0.0,
+            load: load::Load::default(),
+            draws: 0,
             stale_since: vec![None; endpoints],
             last: vec![None; endpoints],
             out: Outcome::default(),
@@ -96,7 +108,11 @@ impl<'a> Oracle<'a> {
     }
 
     fn play(&mut self, op: &Op, now: Micros) {
+        self.load.changed();
         match op {
+            Op::Soft(soft) => self.soft = *soft,
+            Op::Refused(endpoint, refused) => self.refused[*endpoint as usize] = *refused,
+            Op::Degraded(sub, degraded) => self.clients[*sub].degraded = *degraded,
             Op::Publish { .. } => {}
             Op::Withdraw(endpoint) => {
                 self.stale_since[*endpoint as usize] = Some(now);
@@ -126,22 +142,32 @@ impl<'a> Oracle<'a> {
         };
     }
 
+    /// All requests before `limit`, in the order of their times: what one changes, the next one meets.
     fn requests_until(&mut self, limit: Micros) {
-        for index in 0..self.clients.len() {
-            while self.clients[index].next < limit {
-                let now = self.clients[index].next;
-                self.request(index, now);
-                self.draw_next(index, now);
-            }
+        loop {
+            let next = (0..self.clients.len()).min_by_key(|&index| self.clients[index].next);
+            let Some(index) = next.filter(|&index| self.clients[index].next < limit) else {
+                return;
+            };
+            let now = self.clients[index].next;
+            self.request(index, now);
+            self.draw_next(index, now);
         }
+    }
+
+    fn chance(&mut self, chance: f64) -> bool {
+        self.draws += 1;
+        chance > 0.0 && self.noise.uniform(Draw::Pick, u64::MAX, self.draws) < chance
     }
 
     fn request(&mut self, index: usize, now: Micros) {
         self.out.counts.requests += 1.0;
+        let over = self.overload(now);
         let mut tried: Vec<u32> = Vec::new();
+        let mut last_refused = false;
         loop {
             let Some(endpoint) = self.pick(index, now, &tried) else {
-                self.out.counts.no_backend += 1.0;
+                self.end(last_refused, true);
                 return;
             };
             if !tried.is_empty() {
@@ -154,22 +180,47 @@ impl<'a> Oracle<'a> {
             if self.clients[index].online {
                 self.last[e] = self.last[e].max(Some(now));
             }
-            if !self.failing[e] {
-                self.clients[index].failures[e] = 0;
-                return;
+            if self.clients[index].zone == REMOTE {
+                self.out.counts.cross_region += 1.0;
             }
-            self.out.counts.failures += 1.0;
-            self.fail(index, e, now);
-            tried.push(endpoint);
-            if tried.len() > usize::from(self.calls.retries) {
-                // Nothing left to try is another answer than a failure (D20).
-                if self.pick(index, now, &tried).is_none() {
-                    self.out.counts.no_backend += 1.0;
+            last_refused = false;
+            if self.failing[e] {
+                self.out.counts.failures += 1.0;
+                self.fail(index, e, now);
+            } else if self.refused[e] {
+                self.out.counts.failures += 1.0;
+                last_refused = true;
+            } else {
+                self.out.counts.live += 1.0;
+                let soft = self.soft;
+                if self.chance(over) {
+                    self.out.counts.overloaded += 1.0;
+                } else if self.chance(soft) {
+                    self.out.counts.soft += 1.0;
                 } else {
-                    self.out.counts.failed += 1.0;
+                    self.out.counts.served += 1.0;
+                    self.clients[index].failures[e] = 0;
+                    return;
                 }
+            }
+            tried.push(endpoint);
+            let retries = if self.clients[index].degraded { 0 } else { self.calls.retries };
+            if tried.len() > usize::from(retries) {
+                // Nothing left to try is another answer than a failure (D20).
+                let none = self.pick(index, now, &tried).is_none();
+                self.end(last_refused, none);
                 return;
             }
+        }
+    }
+
+    fn end(&mut self, refused: bool, none_left: bool) {
+        if refused {
+            self.out.counts.auth_refused += 1.0;
+        } else if none_left {
+            self.out.counts.no_backend += 1.0;
+        } else {
+            self.out.counts.failed += 1.0;
         }
     }
 
@@ -188,10 +239,12 @@ impl<'a> Oracle<'a> {
                 now + self.calls.eject_base_us * u64::from(client.ejections[endpoint]);
             client.failures[endpoint] = 0;
             self.out.ejections += 1.0;
+            self.load.changed();
         }
     }
 
-    fn pick(&self, index: usize, now: Micros, tried: &[u32]) -> Option<u32> {
+    /// Candidates of the next attempt.
+    fn pool(&self, index: usize, now: Micros, tried: &[u32]) -> Vec<u32> {
         let client = &self.clients[index];
         let open = |endpoint: &&u32| {
             !tried.contains(endpoint) && client.ejected_until[**endpoint as usize] <= now
@@ -201,6 +254,12 @@ impl<'a> Oracle<'a> {
         if pool.is_empty() {
             pool = client.view.iter().filter(open).copied().collect();
         }
+        pool
+    }
+
+    fn pick(&self, index: usize, now: Micros, tried: &[u32]) -> Option<u32> {
+        let client = &self.clients[index];
+        let pool = self.pool(index, now, tried);
         let draw = pair(index as u32, tried.len() as u32);
         let at = self.noise.below(Draw::Pick, draw, client.requests, pool.len() as u64);
         pool.get(at as usize).copied()

@@ -1,7 +1,7 @@
 //! Random trajectories of one cell that both the ledger and the oracle can play.
 
 use super::{Calls, Outcome};
-use crate::ledger::{Clock, Counts, Ledger, REMOTE, Setup, Sub, ZONES};
+use crate::ledger::{Clock, Counts, Ejection, Ledger, REMOTE, Setup, Sub, ZONES};
 use crate::noise::{Draw, Noise};
 use crate::queue::{Micros, Queue, S};
 
@@ -30,6 +30,12 @@ pub enum Op {
     Online(usize, bool),
     /// A subscription's traffic changes, micro-requests/s.
     Lambda(usize, u32),
+    /// A dependency fails that share of the attempts from now on.
+    Soft(f64),
+    /// The identity of an endpoint is revoked, or given again.
+    Refused(u32, bool),
+    /// A subscription's view is too old to retry on, or is no longer.
+    Degraded(usize, bool),
 }
 
 /// What kind of trajectory to draw.
@@ -47,6 +53,12 @@ pub struct Shape {
     pub crash: f64,
     /// Chance that a delivery is late by tens of seconds: the stream is broken.
     pub offline: f64,
+    /// Load of the endpoints at the start, of what they can take; 0 if they can take everything.
+    pub load: f64,
+    /// Chance at each publication that a dependency goes bad for some seconds.
+    pub soft: f64,
+    /// Chance at each publication that an identity is revoked, and that a view grows too old.
+    pub refuse: f64,
 }
 
 /// A trajectory.
@@ -62,6 +74,8 @@ pub struct Script {
     pub sets: Vec<Vec<u32>>,
     /// When it ends.
     pub end: Micros,
+    /// Attempts a second that one endpoint can take; 0 for any number.
+    pub capacity: f64,
 }
 
 impl Script {
@@ -110,6 +124,19 @@ impl Script {
                     queue.push(now + (u(25, step) * 2e6) as Micros, Op::Failing(endpoint, true));
                 }
             }
+            if u(27, step) < shape.soft {
+                queue.push(now, Op::Soft(0.5 * u(28, step)));
+                queue.push(now + (u(29, step) * 8e6) as Micros, Op::Soft(0.0));
+            }
+            if u(30, step) < shape.refuse
+                && let Some(endpoint) = pick(7, &drawn)
+            {
+                queue.push(now, Op::Refused(endpoint, true));
+                queue.push(now + (u(31, step) * 20e6) as Micros, Op::Refused(endpoint, false));
+                let sub = noise.below(Draw::Topology, 32, step, shape.subs as u64) as usize;
+                queue.push(now, Op::Degraded(sub, true));
+                queue.push(now + (u(33, step) * 20e6) as Micros, Op::Degraded(sub, false));
+            }
             let added: Vec<u32> = (0..removed.len() as u32).map(|i| drawn.next + i).collect();
             drawn.next += added.len() as u32;
             // Publications keep their order.
@@ -122,7 +149,10 @@ impl Script {
         }
         let end = ops.last().map_or(0, |last| last.0) + 20 * S;
         let zones = (0..drawn.next).map(zone).collect();
-        let mut script = Self { zones, subs, ops, sets: drawn.sets, end };
+        let traffic: f64 = subs.iter().map(|&(_, lambda)| f64::from(lambda) / 1e6).sum();
+        let capacity =
+            if shape.load > 0.0 { traffic / f64::from(shape.endpoints) / shape.load } else { 0.0 };
+        let mut script = Self { zones, subs, ops, sets: drawn.sets, end, capacity };
         script.keep_streams_in_order();
         script
     }
@@ -151,6 +181,7 @@ impl Script {
             noise,
             may_eject: None,
         });
+        ledger.set_capacity(0, 0, self.capacity);
         let (mut pairs, mut out) = (Queue::new(), Outcome::default());
         let mut clocks = vec![None; self.zones.len()];
         for (at, op) in &self.ops {
@@ -196,6 +227,9 @@ impl Script {
             Op::Failing(endpoint, failing) => ledger.set_failing(now, 0, *endpoint, *failing),
             Op::Online(sub, online) => ledger.set_online(now, 0, *sub, *online),
             Op::Lambda(sub, lambda) => ledger.set_lambda(now, 0, *sub, *lambda),
+            Op::Soft(soft) => ledger.set_soft(now, 0, *soft),
+            Op::Refused(endpoint, refused) => ledger.set_refused(now, 0, *endpoint, *refused),
+            Op::Degraded(sub, degraded) => ledger.set_degraded(now, 0, *sub, *degraded),
         }
     }
 }
@@ -251,14 +285,14 @@ fn play_pairs(
             pairs.push(at, event);
         }
         let Some((now, event)) = pairs.pop_until(limit) else { return };
-        if ledger.pair_event(now, 0, event) {
+        if ledger.pair_event(now, 0, event) == Ejection::Done {
             out.ejections += 1.0;
         }
     }
 }
 
 /// Names and values of what is compared.
-pub fn figures(counts: &Counts) -> [(&'static str, f64); 6] {
+pub fn figures(counts: &Counts) -> [(&'static str, f64); 12] {
     [
         ("requests", counts.requests),
         ("stale", counts.stale),
@@ -266,5 +300,11 @@ pub fn figures(counts: &Counts) -> [(&'static str, f64); 6] {
         ("failed", counts.failed),
         ("no_backend", counts.no_backend),
         ("retries", counts.retries),
+        ("served", counts.served),
+        ("live", counts.live),
+        ("soft", counts.soft),
+        ("overloaded", counts.overloaded),
+        ("auth_refused", counts.auth_refused),
+        ("cross_region", counts.cross_region),
     ]
 }

@@ -80,6 +80,8 @@ pub(crate) struct Group {
     lease_at: Micros,
     /// The same for the decider's review.
     pub(crate) review_at: Micros,
+    /// A replica that is cut off from the others, and until when.
+    cut: (ReplicaId, Micros),
 }
 
 /// What the control plane tells the rest of the world.
@@ -155,6 +157,7 @@ impl Control {
                 ticking: vec![Micros::MAX; usize::from(replicas)],
                 lease_at: Micros::MAX,
                 review_at: Micros::MAX,
+                cut: (0, 0),
             }
         };
         let groups: Vec<Group> = catalogs.into_iter().enumerate().map(group).collect();
@@ -220,6 +223,13 @@ impl Control {
             self.with(group, leader, shared, |node, now, out| {
                 proposal = node.propose(now, entry, fence, out).ok();
             });
+        }
+        if let (Command::Expire { decided, .. }, Some(_), None) = (ask.command, leader, proposal)
+            && self.groups[group].term() > decided.0
+        {
+            // Decided by a leader that has stepped down since.
+            shared.totals.old_term_expiries_refused += 1;
+            shared.goals.old_term_expiry_refused += 1;
         }
         let Some(ask) = self.asks.get_mut(slot) else { return };
         ask.tries += 1;
@@ -333,6 +343,10 @@ impl Control {
             // One replica of three keeps up, or nothing at all could be accepted.
             if lagging && message.to == group.publisher {
                 at += group.lag;
+            }
+            let (cut, until) = group.cut;
+            if shared.now() < until && (message.from == cut || message.to == cut) {
+                continue;
             }
             let slot = self.messages.put(message);
             shared.push(at, Event::Raft { group: number as u16, slot });
@@ -475,6 +489,13 @@ impl Control {
         group.ticking[usize::from(id)] = Micros::MAX;
         self.schedule(number, id, shared);
         self.groups[number].move_publisher();
+    }
+
+    /// Cuts the leader of a group off from its followers; it goes on until it notices.
+    pub(crate) fn cut_leader(&mut self, number: usize, until: Micros) {
+        if let Some(leader) = self.groups[number].live_leader() {
+            self.groups[number].cut = (leader, until);
+        }
     }
 
     /// Makes followers' messages late.

@@ -293,7 +293,7 @@ impl World {
             if !matches!(self.scenario.plan[plan].action, Action::BadDependency { .. }) {
                 continue;
             }
-            for &id in &self.memory[plan].chosen {
+            for id in self.dependents(plan) {
                 let instance = self.fleet.instances[id as usize];
                 if super::fleet::cell_region(instance.cell) == region && instance.dependency_bad {
                     let wait = self.shared.noise.below(Draw::Renewal, u64::from(id), now, interval);

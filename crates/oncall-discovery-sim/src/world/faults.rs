@@ -13,8 +13,12 @@ use serde::{Deserialize, Serialize};
 /// What an action remembers between its steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Memory {
-    /// Instances or nodes that it is about.
+    /// Instances, nodes or services that it is about.
     pub(crate) chosen: Vec<u32>,
+    /// From when until when its dependency is slow.
+    pub(crate) slow: (Micros, Micros),
+    /// Whether its dependency is down.
+    pub(crate) down: bool,
     /// Steps done.
     pub(crate) done: u32,
     /// Replicas that it keeps down.
@@ -51,7 +55,19 @@ impl World {
             }
             Action::Churn { .. } => self.shared.push(now, Event::Step { plan, step: 0 }),
             Action::Nodes { nodes, back_s } => self.fail_nodes(index, nodes, back_s, salt),
-            Action::BadDependency { services, .. } => self.spoil_dependency(index, services, salt),
+            Action::BadDependency { services, slow_s, .. } => {
+                self.begin_dependency(plan, services, micros(slow_s), salt);
+            }
+            Action::Revoke { instances, .. } => {
+                let chosen = self.some_serving(instances as usize, salt, |_| true);
+                self.revoke(&chosen);
+                self.memory[index].chosen = chosen;
+            }
+            Action::LeaderCut { region, .. } => {
+                self.each_group(usize::from(region) % REGIONS, |control, group| {
+                    control.cut_leader(group, end);
+                });
+            }
             Action::BadProber { region, .. } => {
                 self.probing.spoil_prober(usize::from(region) % REGIONS, end);
             }
@@ -126,12 +142,10 @@ impl World {
                 self.release(index);
             }
             Action::BadZoneLink { .. } => self.look_at_all(),
-            Action::BadDependency { .. } => {
-                for id in std::mem::take(&mut self.memory[index].chosen) {
-                    self.fleet.instances[id as usize].dependency_bad = false;
-                    self.look_again(id);
-                    self.report(id);
-                }
+            Action::BadDependency { .. } => self.end_dependency(index),
+            Action::Revoke { .. } => {
+                let chosen = std::mem::take(&mut self.memory[index].chosen);
+                self.reissue(&chosen);
             }
             Action::Nodes { .. } => self.return_nodes(index),
             _ => {}
@@ -175,6 +189,7 @@ impl World {
         let now = self.shared.now();
         match self.scenario.plan[index].action {
             Action::Rollout { .. } => self.roll(plan, step),
+            Action::BadDependency { .. } => self.break_dependency(index),
             Action::Churn { per_s, for_s } => {
                 let begun = micros(self.scenario.plan[index].at_s);
                 if now >= begun + micros(for_s) {
@@ -283,29 +298,77 @@ impl World {
         }
     }
 
-    fn spoil_dependency(&mut self, index: usize, services: u16, salt: u64) {
+    /// A shared dependency of some services begins to fail; first it may be slow for a while.
+    fn begin_dependency(&mut self, plan: u16, services: u16, slow: Micros, salt: u64) {
+        let index = usize::from(plan);
+        let now = self.shared.now();
         let count = self.topology.services.len() as u64;
-        let hit: Vec<u32> = (0..u64::from(services))
+        let mut hit: Vec<u32> = (0..u64::from(services))
             .map(|i| self.shared.noise.below(Draw::Fault, salt, i, count) as u32)
             .collect();
-        let cells = |cell: u32| hit.contains(&(cell / REGIONS as u32));
-        let ids: Vec<u32> = (0..self.fleet.instances.len() as u32)
-            .filter(|&id| cells(self.fleet.instances[id as usize].cell))
-            .collect();
-        for &id in &ids {
-            self.fleet.instances[id as usize].dependency_bad = true;
+        hit.sort_unstable();
+        hit.dedup();
+        self.memory[index].chosen = hit;
+        if slow == 0 {
+            return self.break_dependency(index);
+        }
+        self.memory[index].slow = (now, now + slow);
+        self.shared.push(now + slow, Event::Step { plan, step: 1 });
+        for id in self.dependents(index) {
+            self.fleet.instances[id as usize].dependency_slow = true;
             self.look_again(id);
         }
+    }
+
+    /// Instances of the services that an action is about.
+    pub(crate) fn dependents(&self, index: usize) -> Vec<u32> {
+        let hit = &self.memory[index].chosen;
+        let within = |id: &u32| {
+            hit.binary_search(&(self.fleet.instances[*id as usize].cell / REGIONS as u32)).is_ok()
+        };
+        (0..self.fleet.instances.len() as u32).filter(within).collect()
+    }
+
+    /// The dependency is down: readiness follows it if the dial says so, and a share of the attempts fails.
+    fn break_dependency(&mut self, index: usize) {
+        let salt = index as u64 + 1;
+        // Its end may have come before.
+        if self.memory[index].chosen.is_empty() {
+            return;
+        }
+        self.memory[index].down = true;
+        for service in self.memory[index].chosen.clone() {
+            self.refresh_soft(service);
+        }
         // Agents see it as well, each with its next report.
-        for &id in &ids {
-            let life = self.fleet.instances[id as usize].life;
-            let region = cell_region(self.fleet.instances[id as usize].cell);
+        for id in self.dependents(index) {
+            let instance = &mut self.fleet.instances[id as usize];
+            (instance.dependency_bad, instance.dependency_slow) = (true, false);
+            let life = instance.life;
+            let region = cell_region(instance.cell);
+            self.look_again(id);
             let interval = micros(self.shared.led(region).renewal_interval_s);
             let wait = self.shared.noise.below(Draw::Renewal, u64::from(id), salt, interval);
             let at = self.shared.now() + wait;
             self.shared.push(at, Event::Life { instance: id, life, what: Life::Report });
         }
-        self.memory[index].chosen = ids;
+    }
+
+    fn end_dependency(&mut self, index: usize) {
+        let ids = self.dependents(index);
+        let services = std::mem::take(&mut self.memory[index].chosen);
+        (self.memory[index].down, self.memory[index].slow) = (false, (0, 0));
+        for service in services {
+            self.refresh_soft(service);
+        }
+        for id in ids {
+            let service = self.fleet.instances[id as usize].cell / REGIONS as u32;
+            let down = self.dependency_down(service);
+            let instance = &mut self.fleet.instances[id as usize];
+            (instance.dependency_bad, instance.dependency_slow) = (down, false);
+            self.look_again(id);
+            self.report(id);
+        }
     }
 }
 

@@ -7,10 +7,11 @@ use crate::ledger::Clock;
 use crate::noise::Draw;
 use crate::queue::{MS, Micros, S, micros};
 use crate::topology::{REGIONS, Topology};
+use oncall_discovery::auth::Revocations;
 use oncall_discovery::catalog::{Command, Registration};
 use oncall_discovery::types::{
     Address, Cell, Generation, InstanceId, Labels, NodeId, Place, Reason, RegionId, ServiceId,
-    Source, State, Transition, ZoneId,
+    Source, State, Time, Transition, ZoneId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,10 @@ pub struct Instance {
     pub state: State,
     /// Whether its readiness fails through a dependency.
     pub dependency_bad: bool,
+    /// Whether that dependency is slow, and fails nothing yet.
+    pub dependency_slow: bool,
+    /// When its identity was issued.
+    pub issued: Time,
     /// Which life; events of another one are void.
     pub life: u32,
     /// Generation of this life.
@@ -76,6 +81,10 @@ pub(crate) struct Fleet {
     pub(crate) on_node: Vec<Vec<u32>>,
     /// Until when nodes are away; 0 if they are there.
     pub(crate) node_away: Vec<Micros>,
+    /// Identities that callers refuse: independent of the catalog and its distribution.
+    pub(crate) revocations: Revocations,
+    /// Whose identity a fault has revoked, and in which life.
+    pub(crate) revoked: Vec<(u32, Generation)>,
 }
 
 /// Time from start to ready: base and mean of the rest, seconds.
@@ -93,6 +102,8 @@ impl Fleet {
             truth: Truth::Serving,
             state: State::Ready,
             dependency_bad: false,
+            dependency_slow: false,
+            issued: Time(0),
             life: 0,
             generation: Generation::first(0),
             clock: u32::MAX,
@@ -103,7 +114,9 @@ impl Fleet {
         for (id, instance) in instances.iter().enumerate() {
             on_node[usize::from(instance.node)].push(id as u32);
         }
-        Self { instances, on_node, node_away: vec![0; topology.nodes.len()] }
+        let (revocations, revoked) = (Revocations::default(), Vec::new());
+        let node_away = vec![0; topology.nodes.len()];
+        Self { instances, on_node, node_away, revocations, revoked }
     }
 
     pub(crate) fn registration(&self, id: u32, topology: &Topology) -> Registration {
@@ -170,16 +183,23 @@ impl World {
     /// A new process: registers, boots.
     pub(crate) fn start_process(&mut self, id: u32) {
         let now = self.shared.now();
+        let instance = self.fleet.instances[id as usize];
+        // Whoever runs is not started again, whatever its readiness says (I15).
+        self.shared.assert(!instance.truth.answers(), "I15", || {
+            format!("instance {id} restarts, and it is {:?}", instance.truth)
+        });
+        let down = self.dependency_down(instance.cell / REGIONS as u32);
         let instance = &mut self.fleet.instances[id as usize];
         instance.truth = Truth::Booting;
         instance.life += 1;
         instance.generation = Generation::first((now / MS) as u32 + 1);
-        instance.dependency_bad = false;
+        (instance.dependency_bad, instance.issued) = (down, Time(now));
         let (life, cell, node) = (instance.life, instance.cell, instance.node);
         let registration = self.fleet.registration(id, &self.topology);
         let command = Command::Register(registration, Source::Agent(NodeId(node)));
         let group = self.group_of(cell);
         self.control.ask(group, command, true, &mut self.shared);
+        self.refuse_or_admit(id);
         let boot = self.shared.noise.exponential(Draw::Boot, u64::from(id), u64::from(life));
         let at = now + micros(BOOT_S.0 + BOOT_S.1 * boot);
         self.shared.push(at, Event::Life { instance: id, life, what: Life::Booted });
@@ -204,6 +224,8 @@ impl World {
             truth: Truth::Booting,
             state: State::Gone,
             dependency_bad: false,
+            dependency_slow: false,
+            issued: Time(0),
             life: 0,
             generation: Generation::first(0),
             clock: u32::MAX,

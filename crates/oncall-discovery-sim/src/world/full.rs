@@ -8,8 +8,9 @@ use super::relays::Relay;
 use super::share::relays;
 use super::shared::{Delivery, Event, HOP_PROXY, HOP_RELAY, REGION_US, Shared, Slab, Trace};
 use super::streams::Proxy;
+use super::traffic::Traffic;
 use super::waves::Wave;
-use crate::ledger::{Calls, Clock, Ledger, REMOTE, Setup, Slot, Stopped};
+use crate::ledger::{Calls, Clock, Ejection, Ledger, REMOTE, Setup, Slot, Stopped};
 use crate::noise::{Draw, pair};
 use crate::queue::{MS, Micros, micros};
 use crate::topology::{REGIONS, Topology};
@@ -103,6 +104,7 @@ pub struct Full {
     pub(crate) waves: Slab<Wave>,
     clocks: Vec<Option<Clock>>,
     pub(crate) stopped: Vec<Stopped>,
+    pub(crate) traffic: Traffic,
     #[serde(skip)]
     hops: Vec<Micros>,
     #[serde(skip)]
@@ -171,7 +173,10 @@ impl Full {
         let most = Dials::TABLE.iter().find(|row| row.name == "relays_per_region");
         let stride = relays(&topology.shape, most.map_or(64.0, |row| row.max)).max(count);
         let active = [count; REGIONS];
+        let proxies_of_subs: Vec<u16> = rows.iter().map(|sub| sub.proxy).collect();
+        let traffic = Traffic::new(topology, &proxies_of_subs, &sub_cell);
         let mut full = Self {
+            traffic,
             subs: Vec::new(),
             sub_cell,
             proxy_first,
@@ -554,7 +559,7 @@ impl Full {
         }
         self.ledger.apply(now, cell, sub, seq);
         if first {
-            self.ledger.set_lambda(now, cell, sub, self.lambda[sub]);
+            self.retraffic(now, self.traffic.twin[sub] as usize);
         }
         if !self.ledger.events.is_empty() {
             self.drain_pairs(shared);
@@ -602,11 +607,15 @@ impl Full {
         cell: u32,
         pair: crate::ledger::PairEvent,
     ) {
-        if self.ledger.pair_event(shared.now(), cell as usize, pair) {
+        let ejection = self.ledger.pair_event(shared.now(), cell as usize, pair);
+        if ejection == Ejection::Done {
             shared.totals.ejections += 1;
             let proxy = usize::from(self.ledger.subs[pair.sub as usize].proxy);
             let region = usize::from(self.proxies[proxy].region);
             shared.meters.regions[region].ejections += 1;
+        }
+        if ejection != Ejection::None && self.ledger.subs[pair.sub as usize].online {
+            self.traffic.complaints.push((pair.sub, pair.instance));
         }
         self.drain_pairs(shared);
         self.take_stopped();

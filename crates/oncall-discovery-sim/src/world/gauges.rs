@@ -57,6 +57,13 @@ impl Histogram {
         out
     }
 
+    /// Adds what another one counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (row, more) in self.0.iter_mut().flatten().zip(other.0.iter().flatten()) {
+            *row = row.wrapping_add(*more);
+        }
+    }
+
     /// How many times.
     pub fn count(&self) -> u64 {
         self.0.iter().flatten().map(|&count| u64::from(count)).sum()

@@ -2,11 +2,14 @@
 //!
 //! One queue, one clock, noise by key. [`World::run_until`] plays; everything else looks.
 
+mod age;
 mod bill;
 mod check;
 pub mod clocks;
 mod control;
 mod dials;
+mod evidence;
+mod failover;
 mod faults;
 mod fleet;
 mod full;
@@ -17,6 +20,7 @@ mod row;
 mod share;
 mod shared;
 mod streams;
+mod traffic;
 mod waves;
 
 pub use bill::{Bill, PLANNED_PACE_PER_S, PRICES, Price};
@@ -33,7 +37,6 @@ use crate::noise::Noise;
 use crate::queue::{Micros, S, micros};
 use crate::schedule::Scenario;
 use crate::topology::{REGIONS, Scale, Shape, Topology};
-use bill::Books;
 use control::Control;
 use faults::Memory;
 use fleet::Fleet;
@@ -138,7 +141,6 @@ impl World {
         let share = Share::of(&setup.shape);
         let mut shared = Shared::new(noise, &setup.dials, setup.verify, share);
         shared.meters = Meters::new(topology.cells(), topology.instances.iter().map(|i| i.cell));
-        shared.books = Books::new(cross_region(&topology));
         let fleet = Fleet::new(&topology);
         let directory = directory(&topology)?;
         let shards: Vec<u8> = (0..topology.services.len())
@@ -181,6 +183,8 @@ impl World {
         for group in &mut world.control.groups {
             group.decider.lead(&group.catalog, &mut Out::new());
         }
+        world.start_traffic();
+        world.shared.books.declare(world.plane.traffic.spare());
         world.cover_all();
         world.prime_probes();
         world.look_at_all();
@@ -209,6 +213,9 @@ impl World {
             self.play(event);
             if !self.control.effects.is_empty() {
                 self.settle();
+            }
+            if !self.plane.traffic.complaints.is_empty() {
+                self.send_complaints();
             }
             if !self.plane.stopped.is_empty() {
                 self.stop_clocks();
@@ -305,7 +312,11 @@ impl World {
                 self.plane.on_heartbeat(&mut self.shared, proxy, (session, beat), confirmed);
             }
             Event::Pair { cell, pair } => self.plane.on_pair(shared, cell, pair),
-            Event::Second => self.on_second(),
+            Event::Complaint { sub, instance } => self.on_complaint(sub, instance),
+            Event::Second => {
+                self.on_second();
+                self.tend_traffic();
+            }
             Event::Wire { .. } | Event::Timer { .. } | Event::Call { .. } => {}
         }
     }
@@ -484,17 +495,6 @@ fn check_shape(shape: &Shape) -> Result<(), SetupError> {
         Some((_, field, value, expected)) => Err(SetupError::Shape { field, value, expected }),
         None => Ok(()),
     }
-}
-
-/// Instances of cross-region services by region.
-fn cross_region(topology: &Topology) -> [u32; REGIONS] {
-    let mut counts = [0; REGIONS];
-    for placed in &topology.instances {
-        let service = placed.cell as usize / REGIONS;
-        counts[fleet::cell_region(placed.cell)] +=
-            u32::from(topology.services[service].cross_region);
-    }
-    counts
 }
 
 fn directory(topology: &Topology) -> Result<Directory, DirectoryError> {

@@ -4,12 +4,12 @@
 //! not played, so the loop over a bucket is a look at two bytes and one random word each.
 
 use super::World;
-use super::fleet::{Truth, cell_region};
+use super::fleet::Truth;
 use super::shared::{Answer, Event};
 use crate::noise::{Draw, Noise, pair};
 use crate::queue::{MS, Micros, S, micros};
 use crate::topology::REGIONS;
-use oncall_discovery::health::{HealthMessage, HealthRules, Opinion};
+use oncall_discovery::health::{HealthMessage, HealthRules, LocalAction, Opinion};
 use oncall_discovery::types::{Generation, InstanceId, Out, ProberId, State, Time};
 use serde::{Deserialize, Serialize};
 
@@ -153,6 +153,7 @@ impl World {
             State::Ready
                 if instance.truth.answers()
                     && !instance.dependency_bad
+                    && !instance.dependency_slow
                     && self.probing.node_burst[node] <= now
                     && link_until <= now
                     && self.probing.told[id as usize] >= enough =>
@@ -290,11 +291,21 @@ impl World {
         let lost =
             (word >> 32) as f64 / 4_294_967_296.0 < loss || self.probing.bad_prober_until[at] > now;
         let dials = *self.shared.led(region);
-        let depends = dials.dependency_mode >= 1.0 && instance.dependency_bad;
-        let ok = !lost && instance.truth.answers() && !depends;
+        let looks = dials.dependency_mode >= 1.0;
+        let depends = looks && instance.dependency_bad;
+        let timeout = micros(dials.probe_timeout_s);
+        let answers_after = if looks && instance.dependency_slow && instance.truth.answers() {
+            ROUND_TRIP + self.slowness(id)
+        } else {
+            ROUND_TRIP
+        };
+        let in_time = answers_after <= timeout;
+        let ok = !lost && instance.truth.answers() && !depends && in_time;
         // A refusal, or a bad answer, comes at once; silence lasts until the timeout.
-        let silent = lost || instance.truth == Truth::Frozen || self.fleet.node_away[node] > 0;
-        let wait = if silent && !ok { micros(dials.probe_timeout_s) } else { ROUND_TRIP };
+        let silent =
+            lost || !in_time || instance.truth == Truth::Frozen || self.fleet.node_away[node] > 0;
+        let wait = if silent && !ok { timeout } else { answers_after };
+        self.note_probe(wait);
         let spread = dials.probe_interval_s * dials.probe_jitter_pct / 100.0;
         let jitter = (u64::from(word as u32) * micros(spread)) >> 32;
         let answer = if ok { Answer::Ok } else { Answer::Failed };
@@ -356,10 +367,11 @@ impl World {
     pub(crate) fn report(&mut self, id: u32) {
         let instance = self.fleet.instances[id as usize];
         let started = instance.truth.answers();
-        let region = cell_region(instance.cell);
-        let mode = self.shared.led(region).dependency_mode;
-        let depends = mode >= 1.0 && instance.dependency_bad;
-        let ready = instance.truth == Truth::Serving && !depends;
+        let ready = match self.local_check(id) {
+            Some(LocalAction::Report { ready, .. }) => ready,
+            Some(LocalAction::Restart) => return self.restart(id),
+            None => return,
+        };
         let number = usize::from(self.group_of(instance.cell));
         let group = &mut self.control.groups[number];
         if self.fleet.node_away[usize::from(instance.node)] > 0 {

@@ -121,6 +121,7 @@ impl World {
         if traffic.no_backend > 0.0 {
             self.shared.goals.no_backend_returned += 1;
         }
+        self.check_traffic(&traffic);
         self.shared.push(now + S, Event::Second);
         if self.shared.record {
             self.record_second(traffic);

@@ -10,6 +10,7 @@ use crate::noise::{Draw, Noise};
 use crate::queue::{MS, Micros, Queue};
 use crate::topology::REGIONS;
 use oncall_discovery::dials::Dials;
+use oncall_discovery::mutants::Mutants;
 use oncall_discovery::types::{Span, Time};
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,8 @@ pub(crate) enum Event {
     Move { proxy: u16, place: u16 },
     /// Something about a pair of proxy and endpoint.
     Pair { cell: u32, pair: PairEvent },
+    /// A proxy's complaint about an endpoint reaches the decider.
+    Complaint { sub: u32, instance: u32 },
     /// A second is over.
     Second,
     /// A message-level component: its place in the slab.
@@ -171,6 +174,12 @@ pub struct Totals {
     pub starting_in_view: u64,
     pub relay_switches: u64,
     pub events: u64,
+    pub complaints: u64,
+    /// No-backend results although a permitted region had an instance that serves.
+    pub no_backend_permitted: f64,
+    /// Attempts of probes that were played, by how long they took: up to 10, 30, 100, 300, 1,000, 3,000 ms, and
+    /// longer. Those of a healthy fleet that are not played belong to the first.
+    pub probe_latency: [u64; 7],
 }
 
 /// "Sometimes" goals: what tests must have reached, so that they do not pass for want of trying.
@@ -269,6 +278,8 @@ pub(crate) struct Shared {
     pub(crate) violations: Vec<Violation>,
     /// Set-level checks at every publication and delivery.
     pub(crate) verify: bool,
+    /// Safeguards that tests take out.
+    pub(crate) mutants: Mutants,
     /// Exponential quantiles, for hops: a table look-up instead of a logarithm.
     tails: Vec<f32>,
     /// Numbers draws that have no other index.
@@ -322,6 +333,7 @@ impl Shared {
             goals: Goals::default(),
             violations: Vec::new(),
             verify,
+            mutants: Mutants::default(),
             tails: (0..QUANTILES).map(tail).collect(),
             counter: 0,
             course: None,

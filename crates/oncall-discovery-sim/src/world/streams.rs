@@ -74,6 +74,11 @@ impl Proxy {
             .collect()
     }
 
+    /// Whether its node is there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.up
+    }
+
     /// Whether its network to the control plane is cut.
     pub(crate) fn is_cut(&self, now: Micros) -> bool {
         self.cut_until > now
@@ -479,7 +484,6 @@ impl Full {
 
     /// A node and its proxy are gone, and so are their requests.
     pub(crate) fn node_down(&mut self, shared: &mut Shared, id: u16) {
-        let now = shared.now();
         let proxy = &mut self.proxies[usize::from(id)];
         let was_up = proxy.link.state() == LinkState::Up;
         proxy.up = false;
@@ -487,16 +491,13 @@ impl Full {
         if was_up {
             self.go_offline(shared, id);
         }
-        for at in self.places(id) {
-            let sub = self.proxy_subs[at] as usize;
-            self.ledger.set_lambda(now, self.sub_cell[sub] as usize, sub, 0);
-        }
-        self.take_stopped();
+        self.retraffic_proxy(shared, usize::from(id));
     }
 
     /// A node is back; its proxy starts with nothing.
     pub(crate) fn node_up(&mut self, shared: &mut Shared, id: u16) {
         self.proxies[usize::from(id)].up = true;
+        self.proxies[usize::from(id)].confirmed = shared.now();
         for at in self.places(id) {
             self.subs[self.proxy_subs[at] as usize] = CellSub::default();
         }

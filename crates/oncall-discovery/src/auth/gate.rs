@@ -107,7 +107,6 @@ impl<V: Verifier> Gate<V> {
     }
 
     /// The same with safeguards taken out, for tests.
-    #[cfg(any(test, feature = "mutants"))]
     #[must_use]
     pub fn with_mutants(mut self, mutants: Mutants) -> Self {
         self.revoked.mutants = mutants;

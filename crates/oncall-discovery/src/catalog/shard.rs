@@ -178,7 +178,6 @@ impl CatalogShard {
     }
 
     /// The same shard with safeguards taken out, for tests.
-    #[cfg(any(test, feature = "mutants"))]
     #[must_use]
     pub fn with_mutants(self, mutants: Mutants) -> Self {
         Self { mutants, ..self }

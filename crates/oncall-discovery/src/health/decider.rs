@@ -141,7 +141,6 @@ impl Decider {
     }
 
     /// The same with safeguards taken out, for tests.
-    #[cfg(any(test, feature = "mutants"))]
     #[must_use]
     pub fn with_mutants(self, mutants: Mutants) -> Self {
         Self { mutants, ..self }

@@ -68,7 +68,6 @@ impl LocalHealth {
     }
 
     /// The same with safeguards taken out, for tests.
-    #[cfg(any(test, feature = "mutants"))]
     #[must_use]
     pub fn with_mutants(self, mutants: Mutants) -> Self {
         Self { mutants, ..self }
