@@ -498,3 +498,66 @@ fn insert(worst: &mut [f64; 5], share: f64) {
     worst[at..].rotate_right(1);
     worst[at] = share;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a sorted list: every quantile lies within the bucket of the true one, a fifth wide at most.
+        #[test]
+        fn quantiles_are_those_of_the_list(
+            mut times in prop::collection::vec(300_u64..4_000_000_000, 1..200),
+            share in 0.0_f64..1.0,
+        ) {
+            let mut histogram = Histogram::default();
+            for &time in &times {
+                histogram.add(time, 1);
+            }
+            times.sort_unstable();
+            let rank = ((share * times.len() as f64).ceil() as usize).clamp(1, times.len());
+            let truth = times[rank - 1] as f64 / S as f64;
+            let found = histogram.quantile(share).unwrap();
+            prop_assert_eq!(histogram.count(), times.len() as u64);
+            prop_assert!((truth * 0.79..=truth * 1.26).contains(&found), "{} for {}", found, truth);
+        }
+    }
+
+    #[test]
+    fn a_difference_holds_what_lies_between() {
+        let mut histogram = Histogram::default();
+        histogram.add(3 * S, 5);
+        let earlier = histogram;
+        histogram.add(20 * S, 7);
+        let between = histogram.since(&earlier);
+        assert_eq!((between.count(), earlier.count(), histogram.count()), (7, 5, 12));
+        assert!((16.0..24.0).contains(&between.quantile(0.5).unwrap()));
+        assert_eq!(Histogram::default().quantile(0.5), None);
+        histogram.add(Micros::MAX, 1);
+        assert_eq!(histogram.count(), 13, "what is longer than two hours is in the last bucket");
+    }
+
+    /// The buckets cover the line: each begins where the one before ends.
+    #[test]
+    fn buckets_begin_where_others_end() {
+        let edge = |index: usize| lower(index) as Micros;
+        for index in 1..SUB * DOUBLINGS {
+            let mut histogram = Histogram::default();
+            histogram.add(edge(index), 1);
+            histogram.add(edge(index) - 1, 1);
+            let filled: Vec<usize> =
+                (0..SUB * DOUBLINGS).filter(|at| histogram.0[at / SUB][at % SUB] == 1).collect();
+            assert_eq!(filled, [index - 1, index]);
+        }
+    }
+
+    #[test]
+    fn the_worst_five_are_the_five_smallest() {
+        let mut worst = [f64::INFINITY; 5];
+        for share in [0.9, 0.2, 1.0, 0.4, 0.8, 0.1, 0.7, 0.3] {
+            insert(&mut worst, share);
+        }
+        assert_eq!(worst, [0.1, 0.2, 0.3, 0.4, 0.7]);
+    }
+}
