@@ -14,9 +14,13 @@ use oncall_consensus::{
 use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::health::{Decider, HealthMessage, HealthRules, HealthTimer};
 use oncall_discovery::lease::{LeaseKeeper, LeaseMessage};
+use oncall_discovery::mutants::Mutants;
 use oncall_discovery::types::{CellUpdate, Out, Term, Time, Transition, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+
+/// Most that a lag delays messages to the followers that keep up.
+const SLOW_FOLLOWER: Micros = 150 * MS;
 
 type Node = Replica<Entry, ()>;
 pub(crate) type Wire = Message<Entry, ()>;
@@ -305,9 +309,11 @@ impl Control {
             let link = pair(number as u32, u32::from(message.from) << 8 | u32::from(message.to));
             let mut at = shared.now() + shared.hop(HOP_REPLICA, Draw::Replica, link, index);
             let lagging = shared.now() < group.lag_until && Some(message.to) != group.leader;
-            // One replica of three keeps up, or nothing at all could be accepted.
-            if lagging && message.to == group.publisher {
-                at += group.lag;
+            // One replica of three keeps up, or nothing at all could be accepted; it is slow as well, which is
+            // seen in the time that a write takes.
+            if lagging {
+                let keeps_up = message.to != group.publisher;
+                at += if keeps_up { (group.lag / 10).min(SLOW_FOLLOWER) } else { group.lag };
             }
             let (cut, until) = group.cut;
             if shared.now() < until && (message.from == cut || message.to == cut) {
@@ -463,6 +469,13 @@ impl Control {
 }
 
 impl Group {
+    /// Takes safeguards out, for tests.
+    pub(crate) fn set_mutants(&mut self, mutants: Mutants) {
+        self.catalog = self.catalog.clone().with_mutants(mutants);
+        self.leases = self.leases.clone().with_mutants(mutants);
+        self.decider = self.decider.clone().with_mutants(mutants);
+    }
+
     /// The live replica that leads in the highest term.
     pub(crate) fn live_leader(&self) -> Option<ReplicaId> {
         let live = self.members.iter().enumerate().filter_map(|(id, member)| match member {

@@ -310,6 +310,9 @@ impl World {
         }
         let ok = answer == Answer::Ok;
         self.shared.totals.probe_failures += u64::from(!ok);
+        if !ok {
+            self.fleet.instances[id as usize].probe_failed = now.0;
+        }
         let told = &mut self.probing.told[id as usize];
         *told = if ok { told.saturating_add(1) } else { 0 };
         let group = &mut self.control.groups[number];

@@ -105,6 +105,8 @@ pub(crate) enum Life {
     },
     /// Its node is back: a new process at the same address.
     Return,
+    /// A renewal that the process before it had sent arrives.
+    LateRenewal,
 }
 
 /// How a probe ended.

@@ -9,7 +9,7 @@ use oncall_discovery::dials::Dials;
 use oncall_discovery::distrib::{
     Answer, Bucket, Cursor, Retention, ServiceLane, SnapshotCause, answer,
 };
-use oncall_discovery::mutants::Mutants;
+use oncall_discovery::mutants::Mutant;
 use oncall_discovery::proxy::{CellSub, Link, LinkState, SubEvent, Tend};
 use oncall_discovery::types::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -319,7 +319,7 @@ impl Full {
             age: Shared::span_s(shared.dials.delta_retention_s),
             ..Retention::default()
         };
-        self.cells[cell].log.trim(Time(now), rule, Mutants::default());
+        self.cells[cell].log.trim(Time(now), rule, shared.mutants);
         let head = self.cells[cell].head();
         let watch = self.subs[at].watch(Full::cell_of(number));
         let warm_from = self.relays[usize::from(relay)].warm_from;
@@ -420,7 +420,10 @@ impl Full {
             let cell = self.sub_cell[sub as usize] as usize;
             let count = self.cells[cell].newest().map_or(0, |newest| newest.count);
             let bytes = HEADER_BYTES + u64::from(count) * ENDPOINT_BYTES;
-            if let Err(at) = relay.budget.take(Time(now), bytes) {
+            let unbounded = shared.mutants.has(Mutant::NoSnapshotBudget);
+            if let Err(at) = relay.budget.take(Time(now), bytes)
+                && !unbounded
+            {
                 if relay.wake_at <= now || at.0 < relay.wake_at {
                     relay.wake_at = at.0.max(now + 1);
                     shared.push(relay.wake_at, Event::Snapshots { relay: number });
@@ -507,7 +510,7 @@ impl Full {
         proxy.confirmed = confirmed;
         shared.totals.heartbeats += 1;
         // Where nothing was lost, every head is known or on its way: looking would confirm, no more.
-        if !proxy.gapped && !shared.verify {
+        if !proxy.gapped && !shared.verify || shared.mutants.has(Mutant::NoHeartbeat) {
             return;
         }
         proxy.gapped = false;
