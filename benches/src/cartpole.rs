@@ -149,6 +149,7 @@ impl CartPole {
         let mut spec = Spec {
             world: "cartpole",
             version: 0,
+            tick_s: 60,
             dials: vec![push],
             signals: vec![
                 signal("x", 4.8),

@@ -62,7 +62,7 @@ fn scene(name: &str) -> Any<Scene> {
 fn play(scene: &Scene, spec: &PolicySpec, as_if: &str, seed: u64) -> Any<[f64; TERMS]> {
     let world = &scene.world;
     let (dials, signals) = (&world.spec().dials, world.spec().signals.len());
-    let mut policy = build_for(spec, as_if)?;
+    let mut policy = build_for(spec, world.spec(), as_if)?;
     policy.reset(PolicyKey { seed, episode: 0 });
     let mut block = world.new_block();
     world.reset(&mut block, 0, EpisodeKey::new(seed, 0, Split::Train, world.generator()));
@@ -142,7 +142,7 @@ fn tune(policy: &str, target: &str, start: Option<&str>) -> Any<()> {
         ("open-loop", None)
             if !tuned::table().get(policy).is_some_and(|sets| sets.contains_key(target)) =>
         {
-            let fixed = registry::resolve(&PolicySpec::new("best-fixed"), target)?;
+            let fixed = registry::resolve(&PolicySpec::new("best-fixed"), "fleet", target)?;
             let mut spec = PolicySpec::new("open-loop");
             for (name, value) in fixed.params {
                 let dial = ["min_instances", "cache_ttl_s", "shed_share", "feature"]

@@ -1,12 +1,37 @@
 //! Reading the dashboard and turning the dials, by name.
 
-use oncall_core::Dial;
+use oncall_core::{Dial, Spec};
 use oncall_fleet::Sig;
 use oncall_fleet::dials::{self, index};
 use std::sync::LazyLock;
 
 /// The table of dials.
 pub(crate) static DIALS: LazyLock<Vec<Dial>> = LazyLock::new(dials::table);
+
+/// Signals that say how long the shift has lasted, minutes; a world has one of them.
+const SHIFT: [&str; 2] = ["shift_min", "episode_min"];
+
+/// The number of the step, read from the dashboard.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    signal: usize,
+    steps_a_min: f64,
+}
+
+impl Clock {
+    /// The clock of a world; one that shows none stands at step 0.
+    pub(crate) fn of(spec: &Spec) -> Self {
+        let signal = SHIFT.into_iter().find_map(|name| spec.signal(name));
+        Self { signal: signal.unwrap_or(usize::MAX), steps_a_min: 60.0 / f64::from(spec.tick_s) }
+    }
+
+    /// Steps since the shift began.
+    pub(crate) fn step(self, signals: &[f64]) -> u64 {
+        let shift_min = signals.get(self.signal).copied().unwrap_or(0.0);
+        // Ten seconds are no whole number of minutes, and must not fall short of their step.
+        (shift_min.max(0.0) * self.steps_a_min + 1e-6) as u64
+    }
+}
 
 /// One row of signals in natural units.
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Parameters of the policies: the single listing that parsing, help texts and the search are made
 //! from.
 
+use oncall_core::{Dial, DialKind, math};
 use std::borrow::Cow;
 
 /// One parameter of a policy.
@@ -18,11 +19,27 @@ pub struct Param {
     pub default: Option<f64>,
     /// Whole numbers only.
     pub whole: bool,
+    /// A search moves along `ln(1 + x)` instead of `x`.
+    pub log: bool,
     /// One sentence.
     pub doc: &'static str,
 }
 
 impl Param {
+    /// The parameter that sets a dial: its name, range and default.
+    pub(crate) fn of(dial: &Dial) -> Self {
+        Self {
+            name: Cow::Borrowed(dial.name),
+            unit: dial.unit,
+            low: dial.low,
+            high: dial.high,
+            default: Some(dial.default),
+            whole: !matches!(dial.kind, DialKind::Real | DialKind::Log),
+            log: dial.kind == DialKind::Log,
+            doc: dial.doc,
+        }
+    }
+
     /// Whether the parameter can take a value.
     pub fn accepts(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value) && (!self.whole || value.fract() == 0.0)
@@ -37,14 +54,21 @@ impl Param {
 
     /// The value at a share 0..1 of the range; whole numbers are rounded.
     pub fn from_unit(&self, share: f64) -> f64 {
-        let value = self.low + (self.high - self.low) * share.clamp(0.0, 1.0);
+        let share = share.clamp(0.0, 1.0);
+        let value = if self.log {
+            let (low, high) = (math::ln_1p(self.low), math::ln_1p(self.high));
+            math::exp_m1(low + (high - low) * share)
+        } else {
+            self.low + (self.high - self.low) * share
+        };
         let value = if self.whole { value.round_ties_even() } else { value };
         value.clamp(self.low, self.high)
     }
 
     /// The share of the range at which a value lies; the inverse of [`Param::from_unit`].
     pub fn to_unit(&self, value: f64) -> f64 {
-        ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+        let of = |x: f64| if self.log { math::ln_1p(x) } else { x };
+        ((of(value) - of(self.low)) / (of(self.high) - of(self.low))).clamp(0.0, 1.0)
     }
 }
 
@@ -82,6 +106,7 @@ macro_rules! params {
                     high: f64::from($high),
                     default: $crate::param::params!(@default $default),
                     whole: $crate::param::whole!($($whole)?),
+                    log: false,
                     doc: $doc,
                 },)*]
             }
@@ -98,6 +123,8 @@ pub(crate) use params;
 
 #[cfg(test)]
 mod tests {
+    use super::Param;
+
     params! {
         /// Two.
         Pair {
@@ -116,5 +143,9 @@ mod tests {
         assert!(!table[1].accepts(f64::NAN) && !table[1].accepts(f64::INFINITY));
         assert_eq!([0.0, 0.3, 1.0, 9.0].map(|x| table[0].from_unit(x)), [1.0, 2.0, 5.0, 5.0]);
         assert_eq!(table[1].to_unit(table[1].from_unit(0.25)), 0.25);
+        let log = Param { low: 10.0, high: 2000.0, log: true, ..table[1].clone() };
+        assert!((log.from_unit(0.0) - 10.0).abs() + (log.from_unit(1.0) - 2000.0).abs() < 1e-9);
+        let middle = log.from_unit(0.5);
+        assert!((140.0..160.0).contains(&middle) && (log.to_unit(middle) - 0.5).abs() < 1e-12);
     }
 }

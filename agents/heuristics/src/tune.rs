@@ -7,6 +7,8 @@
 //!
 //! The search is a pure function of its options and of the scores.
 
+pub mod climb;
+
 use crate::param::Param;
 use crate::registry::Description;
 use crate::spec::{PolicyError, PolicySpec};

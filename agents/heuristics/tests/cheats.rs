@@ -17,7 +17,7 @@ fn world(scenario: &str) -> FleetWorld {
 /// Mean return of a policy over paired episodes.
 fn mean_return(world: &FleetWorld, policy: &str, scenario: &str) -> f64 {
     let spec = policy.parse().expect("a policy");
-    let mut policy = build_for(&spec, scenario).expect("a policy");
+    let mut policy = build_for(&spec, world.spec(), scenario).expect("a policy");
     let dials = &world.spec().dials;
     let (mut row, mut action) = (vec![0.0; world.spec().signals.len()], vec![0.0; dials.len()]);
     let (mut terms, mut ended) = (vec![0.0; world.spec().terms.len()], [false]);

@@ -3,8 +3,12 @@
 
 use oncall_core::View;
 use oncall_fleet::{dials, signals};
-use oncall_heuristics::{Policy, PolicyKey, PolicySpec, build, build_for, describe, names};
+use oncall_heuristics::{Policy, PolicyKey, PolicySpec, build, build_for, describe, names_for};
 use proptest::prelude::*;
+
+fn fleet() -> oncall_core::Spec {
+    oncall_fleet::world::spec()
+}
 
 /// A row of any numbers in and far beyond the ranges of the signals, minutes in order.
 fn rows() -> impl Strategy<Value = Vec<Vec<f64>>> {
@@ -60,7 +64,7 @@ proptest! {
 
     #[test]
     fn dials_stay_in_range(rows in rows(), shares in prop::collection::vec(0.0..=1.0_f64, 200)) {
-        for name in names() {
+        for name in names_for("fleet") {
             let mut policy = build(&PolicySpec::new(name)).unwrap();
             check(name, &play(&mut *policy, &rows))?;
             // Any parameters that the table admits.
@@ -87,8 +91,8 @@ proptest! {
                 row[index] = f64::NAN;
             }
         }
-        for name in names() {
-            let mut policy = build_for(&PolicySpec::new(name), "cache-flush").unwrap();
+        for name in names_for("fleet") {
+            let mut policy = build_for(&PolicySpec::new(name), &fleet(), "cache-flush").unwrap();
             prop_assert_eq!(bits(&play(&mut *policy, &rows)), bits(&play(&mut *policy, &blinded)), "{}", name);
         }
     }
@@ -107,10 +111,10 @@ fn a_reset_forgets_everything() {
     let calm: Vec<Vec<f64>> = (0..20).map(|minute| row(minute, 1000.0)).collect();
     let wild: Vec<Vec<f64>> =
         (0..20).map(|minute| row(minute, 100.0 * (minute * minute) as f64)).collect();
-    for name in names() {
-        let mut used = build_for(&PolicySpec::new(name), "spike").unwrap();
+    for name in names_for("fleet") {
+        let mut used = build_for(&PolicySpec::new(name), &fleet(), "spike").unwrap();
         play(&mut *used, &wild);
-        let mut new = build_for(&PolicySpec::new(name), "spike").unwrap();
+        let mut new = build_for(&PolicySpec::new(name), &fleet(), "spike").unwrap();
         assert_eq!(bits(&play(&mut *used, &calm)), bits(&play(&mut *new, &calm)), "{name}");
     }
 }

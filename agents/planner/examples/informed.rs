@@ -12,29 +12,37 @@ use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_env::AnyWorld;
 use oncall_eval::{hex, stats};
 use oncall_fleet::FleetWorld;
-use oncall_planner::{INFORMED_SEARCH, InformedScenario, Posture, plan_informed, standard_error};
+use oncall_planner::{
+    INFORMED_SEARCH, InformedScenario, Posture, Told, plan_informed, standard_error,
+};
 use std::error::Error;
 
 /// Training episodes that a choice looks at, and test episodes of the mean.
 const CHOICE: (u64, Split, u64) = (24, Split::Train, 4243);
 const MEASURE: (u64, Split, u64) = (100, Split::Test, 1);
 
+const TOLD: [Told; 3] = [Told::Everything, Told::InTurn, Told::InTurnInsured];
 const INSTANCES: [f64; 5] = [6.0, 8.0, 10.0, 12.0, 14.0];
 const SHED: [f64; 3] = [0.0, 0.5, 1.0];
 const TTL_S: [f64; 2] = [30.0, 150.0];
 
-fn returns(world: &FleetWorld, posture: Posture, which: (u64, Split, u64)) -> Vec<f64> {
+fn returns(
+    world: &FleetWorld,
+    (posture, told): (Posture, Told),
+    which: (u64, Split, u64),
+) -> Vec<f64> {
     let (episodes, split, seed) = which;
     let key = |row| EpisodeKey::new(row_seed(seed, row), 0, split, Generator::Pcg);
-    (0..episodes).map(|row| plan_informed(world, key(row), posture, INFORMED_SEARCH).1).collect()
+    let plan = |row| plan_informed(world, key(row), posture, told, INFORMED_SEARCH).1;
+    (0..episodes).map(plan).collect()
 }
 
 /// Coordinate by coordinate, and the fleet again at the end: shedding changes what it is worth.
-fn choose(world: &FleetWorld) -> Posture {
+fn choose(world: &FleetWorld, told: Told) -> Posture {
     let mut best = Posture { instances_per_krps: 8.0, shed_share: 0.0, cache_ttl_s: 60.0 };
     let mut known = f64::NEG_INFINITY;
     let mut consider = |best: &mut Posture, other: Posture| {
-        let mean = stats::mean(&returns(world, other, CHOICE));
+        let mean = stats::mean(&returns(world, (other, told), CHOICE));
         if mean > known {
             eprintln!("{mean:.2} {other:?}");
             (known, *best) = (mean, other);
@@ -64,21 +72,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = args.next().ok_or("expected the path of informed.json, then scenarios")?;
     for name in args {
         let scenario = oncall_env::shipped(&name).ok_or_else(|| format!("no scenario `{name}`"))?;
-        let AnyWorld::Fleet(world) = &scenario.world;
-        let posture = choose(world);
-        let found = returns(world, posture, MEASURE);
-        let entry = InformedScenario {
-            hash: hex(scenario.hash),
-            posture,
-            mean: stats::mean(&found),
-            standard_error: standard_error(&found),
-            scenario: name.clone(),
+        let AnyWorld::Fleet(world) = &scenario.world else {
+            return Err(format!("scenario {name}: expected one of the fleet").into());
         };
-        eprintln!("{entry:?}");
+        let entries = TOLD.map(|told| {
+            let posture = choose(world, told);
+            let found = returns(world, (posture, told), MEASURE);
+            let entry = InformedScenario {
+                hash: hex(scenario.hash),
+                told,
+                posture,
+                mean: stats::mean(&found),
+                standard_error: standard_error(&found),
+                scenario: name.clone(),
+            };
+            eprintln!("{entry:?}");
+            entry
+        });
         let mut all: Vec<InformedScenario> =
             serde_json::from_str(&std::fs::read_to_string(&path)?)?;
         all.retain(|other| other.scenario != name);
-        all.push(entry);
+        all.extend(entries);
         let order = |entry: &InformedScenario| {
             oncall_env::shipped_names().iter().position(|name| *name == entry.scenario)
         };

@@ -10,7 +10,7 @@
 
 use oncall_core::Split;
 use oncall_eval::hex;
-use oncall_eval::score::{Planner, Reference};
+use oncall_eval::score::{Hundred, Reference};
 use oncall_planner::{
     Batch, PLANNER_VERSION, PlannerReference, REFERENCE_SEARCH, plan_batch, summarise,
 };
@@ -91,7 +91,7 @@ fn enter(reference: &PlannerReference, scores: &mut Reference) {
                 reference.seed,
                 entry.standard_error
             );
-            known.planner = Some(Planner { mean: entry.mean, source });
+            known.hundred = Some(Hundred { mean: entry.mean, source });
         }
     }
 }

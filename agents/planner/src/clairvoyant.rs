@@ -90,6 +90,7 @@ pub fn plan_episodes(
     if let Some(number) = numbers.iter().find(|&&number| number >= batch.episodes) {
         return Err(PlannerError::value("episode", number, format!("below {}", batch.episodes)));
     }
+    let world = fleet(scenario)?;
     let next = AtomicUsize::new(0);
     let work = || {
         let mut done = Vec::new();
@@ -97,7 +98,8 @@ pub fn plan_episodes(
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(&number) = numbers.get(index) else { return done };
             let seed = row_seed(batch.seed, number as u64);
-            let planned = plan_row(scenario, seed, batch.split, search);
+            let (key, policy_key) = keys(world, seed, batch.split);
+            let planned = plan(&Task { world, scenario: &scenario.name, key, policy_key }, search);
             progress(&planned);
             done.push((index, planned));
         }
@@ -120,20 +122,44 @@ pub fn plan_episodes(
 
 /// Plans the first episode of a row that is seeded with `seed`: the one that
 /// `oncall run SCENARIO --seed SEED` plays.
-pub fn plan_row(scenario: &Scenario, seed: u64, split: Split, search: Search) -> Planned {
-    let AnyWorld::Fleet(world) = &scenario.world;
+///
+/// Refuses a scenario of another world than the fleet.
+pub fn plan_row(
+    scenario: &Scenario,
+    seed: u64,
+    split: Split,
+    search: Search,
+) -> Result<Planned, PlannerError> {
+    let world = fleet(scenario)?;
     let (key, policy_key) = keys(world, seed, split);
-    plan(&Task { world, scenario: &scenario.name, key, policy_key }, search)
+    Ok(plan(&Task { world, scenario: &scenario.name, key, policy_key }, search))
+}
+
+/// The fleet of a scenario: the planner has a model of no other world.
+fn fleet(scenario: &Scenario) -> Result<&FleetWorld, PlannerError> {
+    match &scenario.world {
+        AnyWorld::Fleet(world) => Ok(world),
+        AnyWorld::Discovery(_) => {
+            Err(PlannerError::value("scenario", &scenario.name, "a scenario of the fleet"))
+        }
+    }
 }
 
 /// What a policy gets on the episode that [`plan_row`] plans, dollars.
-pub fn play_row(scenario: &Scenario, seed: u64, split: Split, policy: &mut dyn Policy) -> f64 {
-    let AnyWorld::Fleet(world) = &scenario.world;
+///
+/// Refuses a scenario of another world than the fleet.
+pub fn play_row(
+    scenario: &Scenario,
+    seed: u64,
+    split: Split,
+    policy: &mut dyn Policy,
+) -> Result<f64, PlannerError> {
+    let world = fleet(scenario)?;
     let (key, policy_key) = keys(world, seed, split);
     let mut opening = world.new_block();
     world.reset(&mut opening, 0, key);
     policy.reset(policy_key);
-    seeds::play(world, &opening, policy).1
+    Ok(seeds::play(world, &opening, policy).1)
 }
 
 /// The keys of a row's first episode, its seed cut as the engine cuts it.

@@ -26,6 +26,7 @@ mod local;
 mod presses;
 mod receding;
 mod reference;
+mod registry;
 mod search;
 mod seeds;
 mod solve;
@@ -38,10 +39,11 @@ pub use clairvoyant::{
 };
 pub use episode::Schedule;
 pub use error::PlannerError;
-pub use informed::{INFORMED_SEARCH, InformedScenario, Posture, informed, plan_informed};
+pub use informed::{INFORMED_SEARCH, InformedScenario, Posture, Told, informed, plan_informed};
 pub use receding::{RECEDING_NAME, RecedingPlanner};
 pub use reference::{
     PLANNER_VERSION, PlannedScenario, PlannerReference, REFERENCE_SEARCH, Recomputed,
     ReferenceCheck, planner_reference, reference_check, standard_error, summarise,
 };
+pub use registry::{build_policy, policies};
 pub use search::Search;

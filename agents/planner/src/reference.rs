@@ -201,7 +201,7 @@ mod tests {
             assert!(known.mean > known.best_rule_mean && known.standard_error > 0.0, "{name}");
             let scores = oncall_eval::score::reference();
             let score = scores.scenarios.iter().find(|c| c.scenario == *name).unwrap();
-            let planner = score.planner.as_ref().map(|planner| planner.mean);
+            let planner = score.hundred.as_ref().map(|hundred| hundred.mean);
             assert_eq!((&score.hash, planner), (&known.hash, Some(known.mean)), "{name}");
         }
     }

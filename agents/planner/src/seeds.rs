@@ -31,7 +31,9 @@ pub(crate) fn play_all(
     for policy in names.filter(|name| !cheats.contains(name)) {
         for scenario in &tuned_for {
             // A policy that cannot be built without parameters is no rule to start from.
-            let Ok(mut rule) = build_for(&PolicySpec::new(policy), scenario) else { continue };
+            let Ok(mut rule) = build_for(&PolicySpec::new(policy), world.spec(), scenario) else {
+                continue;
+            };
             rule.reset(policy_key);
             let (schedule, return_) = play(world, &opening, rule.as_mut());
             seeds.push(Seed { policy, schedule, return_ });

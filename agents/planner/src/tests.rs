@@ -19,7 +19,7 @@ fn shipped(name: &str) -> Scenario {
 }
 
 fn fleet(scenario: &Scenario) -> &FleetWorld {
-    let AnyWorld::Fleet(world) = &scenario.world;
+    let AnyWorld::Fleet(world) = &scenario.world else { panic!("a fleet") };
     world
 }
 
@@ -82,7 +82,7 @@ fn the_level_of_a_minute_is_that_of_all_levels() {
     };
     for base_rps in [250, 400, 440, 480, 520, 560, 620, 800] {
         let scenario = oncall_env::load(&text(base_rps), &NoFiles).unwrap();
-        let planned = plan_row(&scenario, 5, Split::Test, QUICK);
+        let planned = plan_row(&scenario, 5, Split::Test, QUICK).unwrap();
         let world = fleet(&scenario);
         let episode = Episode::of_key(world, key(world, 5));
         let mut brute_usd = f64::INFINITY;
@@ -117,7 +117,7 @@ fn presses_are_no_worse_than_any_two() {
     .unwrap();
     let world = fleet(&scenario);
     let key = key(world, 1);
-    let planned = plan_row(&scenario, 1, Split::Test, QUICK);
+    let planned = plan_row(&scenario, 1, Split::Test, QUICK).unwrap();
     let episode = Episode::of_key(world, key);
     for first in 0..16 {
         for second in first..16 {
@@ -155,8 +155,9 @@ fn more_budget_is_never_worse() {
     for (name, seed) in [("spike", 1), ("bad-build-hard", 2), ("cache-flush-hard", 3)] {
         let scenario = shipped(name);
         let budgets = [0, 200_000, 400_000, 800_000];
-        let plan =
-            |budget_min| plan_row(&scenario, seed, Split::Train, Search { budget_min, seed: 7 });
+        let plan = |budget_min| {
+            plan_row(&scenario, seed, Split::Train, Search { budget_min, seed: 7 }).unwrap()
+        };
         let plans: Vec<Planned> = budgets.into_iter().map(plan).collect();
         for pair in plans.windows(2) {
             assert!(
@@ -211,7 +212,7 @@ fn a_change_costs_what_playing_it_all_again_costs() {
     let scenario = shipped("cache-flush-hard");
     let world = fleet(&scenario);
     let episode = Episode::of_key(world, key(world, 9));
-    let planned = plan_row(&scenario, 9, Split::Test, QUICK);
+    let planned = plan_row(&scenario, 9, Split::Test, QUICK).unwrap();
     let trace = Trace::new(&episode, planned.schedule.clone());
     for (t, dial, value) in [
         (0, index::MIN_INSTANCES, 12.0),
@@ -255,7 +256,7 @@ fn an_overdraft_is_priced_as_the_world_prices_it() {
         assert!(episode.overdraws(trace.total));
         let played = seeds::return_of(world, key(world, 2), &kept);
         assert!((trace.usd(&episode) + played).abs() < 1e-8, "{} {played}", trace.usd(&episode));
-        let planned = plan_row(&scenario, 2, Split::Test, QUICK);
+        let planned = plan_row(&scenario, 2, Split::Test, QUICK).unwrap();
         assert!(planned.return_ >= planned.rule_return);
     }
 }

@@ -13,7 +13,7 @@ use oncall_core::streams::{Purpose, mix, row_seed};
 use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_env::{Actions, AnyVecEnv, Autoreset, Columns, EpisodeStats, Options, Scenario, Seeds};
 use oncall_rollout::{Affine, End, Part, Rollout, Shape};
-use oncall_weights::{Heads, Scratch};
+use oncall_weights::{Grid, Heads, Scratch};
 use std::time::{Duration, Instant};
 
 /// Before training, row `i` plays `7 i mod 240` minutes with nobody at the dials: else every roll-out
@@ -70,7 +70,12 @@ impl Collector {
         let mut first = 0;
         let mut workers = Vec::with_capacity(threads);
         for count in counts {
-            workers.push(Worker::new(scenario, &hindsight, seed, first..first + count)?);
+            workers.push(Worker::new(
+                scenario,
+                (&hindsight, config.grid),
+                seed,
+                first..first + count,
+            )?);
             first += count;
         }
         let env = &workers[0].env;
@@ -104,8 +109,8 @@ impl Collector {
         })
     }
 
-    /// Lets a rule decide from now on, or the actor again.
-    pub fn set_teacher(&mut self, rule: Option<&str>, scenario: &str) -> Result<()> {
+    /// Lets a rule decide from now on, or the actor again; see [`Teachers::new`].
+    pub fn set_teacher(&mut self, rule: Option<&str>, scenario: Option<&str>) -> Result<()> {
         for worker in &mut self.workers {
             worker.teachers =
                 rule.map(|rule| Teachers::new(rule, scenario, &worker.env)).transpose()?;
@@ -177,7 +182,7 @@ fn split(rows: usize, parts: usize) -> Vec<usize> {
 impl Worker {
     fn new(
         scenario: &Scenario,
-        hindsight: &Hindsight,
+        (hindsight, grid): (&Hindsight, Grid),
         seed: u64,
         rows: std::ops::Range<usize>,
     ) -> Result<Self> {
@@ -204,7 +209,7 @@ impl Worker {
             EpisodeKey::new(mix(seed, ACTOR), row as u64, Split::Train, Generator::Pcg)
         };
         let mut worker = Self {
-            heads: Heads::of(env.spec()),
+            heads: Heads::on(env.spec(), grid),
             teachers: None,
             keys: rows.clone().map(key).collect(),
             inputs: Affine::identity(env.obs_len()),
@@ -380,7 +385,7 @@ mod tests {
         let spec = scenario.world.spec();
         let inputs = spec.columns_of(oncall_core::View::Operator).len();
         let layout = Layout::new((inputs, 3), 16, Heads::of(spec).logits());
-        let networks = layout.networks(&layout.start(spec, 5));
+        let networks = layout.networks(&layout.start((spec, &Heads::of(spec)), 5));
         (scenario, config, networks)
     }
 

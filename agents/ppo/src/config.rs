@@ -1,6 +1,7 @@
 //! Hyper-parameters.
 
 use anyhow::{Result, bail};
+use oncall_weights::Grid;
 use serde::{Deserialize, Serialize};
 
 /// Everything that a training's result depends on, apart from the scenario, the seed and the length.
@@ -47,6 +48,9 @@ pub struct Config {
     /// Largest norm of a gradient; a longer one is shortened to it.
     #[arg(long, default_value_t = 0.5)]
     pub gradient_norm_max: f64,
+    /// Values of a dial that can be chosen: the stops of the multi-discrete space, or more.
+    #[arg(long, value_parser = grid, default_value = "stops")]
+    pub grid: Grid,
     /// Added to the optimiser's denominator.
     #[arg(long, default_value_t = 1e-5)]
     pub adam_epsilon: f64,
@@ -61,6 +65,9 @@ pub struct Config {
     /// `planner-honest`.
     #[arg(long)]
     pub teacher: Option<String>,
+    /// Tell the teacher which scenario of a mixture each row plays: it decides as the policy of that scenario.
+    #[arg(long)]
+    pub teacher_told: bool,
     /// Updates that repeat the teacher's decisions. There is no checkpoint before they are over.
     #[arg(long, default_value_t = 60)]
     pub teacher_updates: u64,
@@ -75,6 +82,15 @@ pub struct Config {
     /// the end is the end, which is what the score counts, and the observation says when it comes.
     #[arg(long)]
     pub bootstrap_end: bool,
+}
+
+/// `stops` or `fine`.
+fn grid(text: &str) -> Result<Grid, String> {
+    match text {
+        "stops" => Ok(Grid::Stops),
+        "fine" => Ok(Grid::Fine),
+        _ => Err("expected stops or fine".to_owned()),
+    }
 }
 
 impl Default for Config {

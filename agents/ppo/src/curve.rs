@@ -39,7 +39,7 @@ impl Bounds {
         let known =
             |c: &&oncall_eval::score::Constants| c.scenario == scenario.name && c.hash == hash;
         let constants = reference().scenarios.iter().find(known)?;
-        Some(Self { hold: constants.hold.mean, planner: constants.planner.as_ref()?.mean })
+        Some(Self { hold: constants.zero.mean, planner: constants.hundred.as_ref()?.mean })
     }
 }
 

@@ -5,7 +5,7 @@ use oncall_core::Split;
 use oncall_core::streams::Purpose;
 use oncall_core::{EpisodeKey, Generator};
 use oncall_env::{Actions, AnyVecEnv, Autoreset, Options, Scenario, Seeds};
-use oncall_weights::{Heads, Mlp, Mode, Scratch};
+use oncall_weights::{Grid, Heads, Mlp, Mode, Scratch};
 
 /// Seed of the episodes. Rows of a training draw theirs from `row_seed(seed, row)`, those of an
 /// evaluation from `row_seed(EVALUATION_SEED, row)`, the same mornings as
@@ -15,7 +15,7 @@ pub const EVALUATION_SEED: u64 = 4242;
 /// Returns of `episodes` shifts, each its own row. The held-out test episodes are not touched.
 pub fn returns(
     scenario: &Scenario,
-    actor: &Mlp,
+    (actor, grid): (&Mlp, Grid),
     mode: Mode,
     episodes: usize,
     threads: usize,
@@ -27,7 +27,7 @@ pub fn returns(
         ..Options::default()
     };
     let mut env = AnyVecEnv::new(scenario.world.clone(), episodes, options)?;
-    let heads = Heads::of(env.spec());
+    let heads = Heads::on(env.spec(), grid);
     let dials = heads.count();
     let mut columns = env.columns();
     env.reset(Seeds::Root(EVALUATION_SEED), None, &mut columns.borrow_reset())?;
@@ -89,15 +89,17 @@ mod tests {
             let spec = scenario.world.spec();
             let inputs = spec.columns_of(View::Operator).len();
             let layout = Layout::new((inputs, 0), 8, Heads::of(spec).logits());
-            let networks = layout.networks(&layout.start(spec, 1));
-            let found = returns(&scenario, &networks.actor, Mode::Greedy, 20, 2).unwrap();
+            let networks = layout.networks(&layout.start((spec, &Heads::of(spec)), 1));
+            let found =
+                returns(&scenario, (&networks.actor, Grid::Stops), Mode::Greedy, 20, 2).unwrap();
             let plan =
                 Plan { episodes: 20, split: Split::Train, seed: EVALUATION_SEED, threads: 1 };
             let hold = "hold".parse().unwrap();
             let known = run_policy(&scenario, &hold, plan, &|_| ()).unwrap();
             let known: Vec<f64> = known.iter().map(|episode| episode.return_).collect();
             assert_eq!(found, known);
-            let sampled = returns(&scenario, &networks.actor, Mode::Sample, 20, 1).unwrap();
+            let sampled =
+                returns(&scenario, (&networks.actor, Grid::Stops), Mode::Sample, 20, 1).unwrap();
             assert!(sampled.iter().zip(&known).all(|(sampled, hold)| sampled != hold));
         }
     }

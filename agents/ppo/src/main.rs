@@ -195,7 +195,8 @@ fn scenario(name: &str) -> Result<Scenario> {
     }
     let path = Path::new(name);
     let text = std::fs::read_to_string(path).with_context(|| {
-        let known = oncall_env::shipped_names().join(", ");
+        let known =
+            [oncall_env::shipped_names(), oncall_env::discovery_names()].concat().join(", ");
         format!("scenario `{name}`: not a shipped one ({known}), and not a file")
     })?;
     Ok(oncall_env::load_named(name, &text, &ShippedFiles)?)

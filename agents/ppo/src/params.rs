@@ -92,7 +92,7 @@ impl Layout {
     }
 
     /// Where a training starts: orthogonal weights, and dials that mostly keep.
-    pub fn start(&self, spec: &Spec, seed: u64) -> Vec<f32> {
+    pub fn start(&self, (spec, heads): (&Spec, &Heads), seed: u64) -> Vec<f32> {
         let mut params = vec![0.0; self.len];
         let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
         for (index, array) in self.arrays.iter().enumerate() {
@@ -109,7 +109,7 @@ impl Layout {
                 orthogonal(&mut stream, (rows, columns), gain, out);
             } else if is_last && is_actor {
                 let mut rest = out;
-                for (dial, &size) in spec.dials.iter().zip(Heads::of(spec).sizes()) {
+                for (dial, &size) in spec.dials.iter().zip(heads.sizes()) {
                     rest[0] = keep_logit(dial, size) as f32;
                     rest = &mut rest[size..];
                 }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn rows_or_columns_are_orthogonal() {
         let (spec, layout) = layout();
-        let params = layout.start(&spec, 3);
+        let params = layout.start((&spec, &Heads::of(&spec)), 3);
         for (array, gain) in
             layout.arrays().iter().step_by(2).zip([GAIN_HIDDEN, GAIN_HIDDEN, GAIN_DIALS])
         {
@@ -255,15 +255,15 @@ mod tests {
                 }
             }
         }
-        assert_ne!(params, layout.start(&spec, 4));
-        assert_eq!(params, layout.start(&spec, 3));
+        assert_ne!(params, layout.start((&spec, &Heads::of(&spec)), 4));
+        assert_eq!(params, layout.start((&spec, &Heads::of(&spec)), 3));
     }
 
     /// A policy that has learned nothing keeps its dials with 90 % and presses with 5 %.
     #[test]
     fn the_start_mostly_keeps() {
         let (spec, layout) = layout();
-        let networks = layout.networks(&layout.start(&spec, 3));
+        let networks = layout.networks(&layout.start((&spec, &Heads::of(&spec)), 3));
         let mut scratch = Scratch::default();
         let logits = networks.actor.forward(&[0.5; 20], &mut scratch);
         let mut start = 0;
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn folded_parameters_take_plain_observations() {
         let (spec, layout) = layout();
-        let params = layout.start(&spec, 1);
+        let params = layout.start((&spec, &Heads::of(&spec)), 1);
         let column = |i: usize| i as f32 / 20.0;
         let inputs = Affine {
             mean: (0..20).map(|i| column(i) - 0.3).collect(),
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn tensors_are_the_arrays() {
         let (spec, layout) = layout();
-        let params = layout.start(&spec, 1);
+        let params = layout.start((&spec, &Heads::of(&spec)), 1);
         let tensors = layout.tensors(&params);
         let flat: Vec<f32> = tensors.iter().flat_map(|tensor| tensor.values.clone()).collect();
         assert_eq!(flat, params[..flat.len()]);

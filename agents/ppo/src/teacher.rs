@@ -5,15 +5,22 @@
 
 use anyhow::{Context, Result};
 use oncall_env::AnyVecEnv;
-use oncall_heuristics::{Policy, PolicyKey, PolicySpec, build_for};
-use oncall_planner::{RECEDING_NAME, RecedingPlanner};
+use oncall_heuristics::{Policy, PolicyKey};
+use oncall_planner::build_policy;
 use oncall_weights::Heads;
 
 /// One copy of the rule for each row of a worker.
 pub struct Teachers {
+    rule: String,
+    /// Whether each row's rule is that of the scenario it plays.
+    told: bool,
     policies: Vec<Box<dyn Policy>>,
     signals: Vec<f64>,
     dials: Vec<f64>,
+}
+
+fn policy(rule: &str, env: &AnyVecEnv, scenario: &str) -> Result<Box<dyn Policy>> {
+    build_policy(rule, env.spec(), scenario).with_context(|| format!("teacher = {rule}"))
 }
 
 impl std::fmt::Debug for Teachers {
@@ -24,21 +31,18 @@ impl std::fmt::Debug for Teachers {
 
 impl Teachers {
     /// A rule as `oncall eval` takes it, with the parameters tuned for the scenario, or the honest
-    /// planner.
-    pub fn new(rule: &str, scenario: &str, env: &AnyVecEnv) -> Result<Self> {
-        let make = || -> Result<Box<dyn Policy>> {
-            if rule == RECEDING_NAME {
-                return Ok(Box::new(RecedingPlanner::new(scenario)));
-            }
-            let spec: PolicySpec = rule.parse().with_context(|| format!("teacher = {rule}"))?;
-            Ok(build_for(&spec, scenario)?)
-        };
-        let mut policies =
-            (0..env.num_envs()).map(|_| make()).collect::<Result<Vec<Box<dyn Policy>>>>()?;
+    /// planner. Without a scenario each row's rule is that of the one that the row plays, of a mixture the
+    /// one that was drawn: then it knows more than who learns from it.
+    pub fn new(rule: &str, scenario: Option<&str>, env: &AnyVecEnv) -> Result<Self> {
+        let of = |row| policy(rule, env, scenario.unwrap_or_else(|| env.scenario_of(row)));
+        let mut policies = (0..env.num_envs()).map(of).collect::<Result<Vec<Box<dyn Policy>>>>()?;
         for (row, policy) in policies.iter_mut().enumerate() {
             policy.reset(key(env, row));
+            policy.told(env.scenario_of(row));
         }
         Ok(Self {
+            rule: rule.to_owned(),
+            told: scenario.is_none(),
             policies,
             signals: vec![0.0; env.spec().signals.len()],
             dials: vec![0.0; env.spec().dials.len()],
@@ -53,12 +57,16 @@ impl Teachers {
         heads: &Heads,
         stops: &mut [i8],
     ) -> Result<()> {
-        let policy = &mut self.policies[row];
+        let taught = &mut self.policies[row];
         if env.row(row).minute == 0 {
-            policy.reset(key(env, row));
+            if self.told {
+                *taught = policy(&self.rule, env, env.scenario_of(row))?;
+            }
+            taught.reset(key(env, row));
+            taught.told(env.scenario_of(row));
         }
         env.signals(row, &mut self.signals)?;
-        policy.act(&self.signals, &mut self.dials);
+        taught.act(&self.signals, &mut self.dials);
         heads.encode(&self.dials, stops);
         Ok(())
     }
@@ -73,6 +81,7 @@ fn key(env: &AnyVecEnv, row: usize) -> PolicyKey {
 mod tests {
     use super::*;
     use oncall_env::{Options, Seeds};
+    use oncall_planner::RECEDING_NAME;
 
     #[test]
     fn teachers_decide_as_they_do_alone() {
@@ -83,12 +92,8 @@ mod tests {
         let heads = Heads::of(env.spec());
         let mut seen = Vec::new();
         for rule in ["runbook", RECEDING_NAME] {
-            let mut teachers = Teachers::new(rule, "cache-flush", &env).unwrap();
-            let mut alone: Box<dyn Policy> = if rule == RECEDING_NAME {
-                Box::new(RecedingPlanner::new("cache-flush"))
-            } else {
-                build_for(&rule.parse().unwrap(), "cache-flush").unwrap()
-            };
+            let mut teachers = Teachers::new(rule, Some("cache-flush"), &env).unwrap();
+            let mut alone = build_policy(rule, env.spec(), "cache-flush").unwrap();
             alone.reset(key(&env, 1));
             let mut signals = vec![0.0; env.spec().signals.len()];
             env.signals(1, &mut signals).unwrap();
@@ -101,7 +106,42 @@ mod tests {
             seen.push(found);
         }
         assert_ne!(seen[0], seen[1], "two teachers, two opinions");
-        let error = Teachers::new("nobody", "cache-flush", &env).unwrap_err();
+        let error = Teachers::new("nobody", Some("cache-flush"), &env).unwrap_err();
         assert!(format!("{error:#}").contains("nobody"), "{error:#}");
+    }
+
+    /// Rows of a mixture, each with the policy of its own scenario, also after the next morning began.
+    #[test]
+    fn told_teachers_follow_the_scenario_of_their_row() {
+        let scenario = oncall_env::shipped("mixed").unwrap();
+        let options = Options { max_minutes: Some(5), ..Options::default() };
+        let mut env = AnyVecEnv::new(scenario.world, 6, options).unwrap();
+        let mut columns = env.columns();
+        env.reset(Seeds::Root(3), None, &mut columns.borrow_reset()).unwrap();
+        let heads = Heads::of(env.spec());
+        let mut told = Teachers::new("ppo", None, &env).unwrap();
+        let mut played = std::collections::BTreeSet::new();
+        let keep = vec![f64::NAN; 6 * env.spec().dials.len()];
+        for _ in 0..12 {
+            for row in 0..6 {
+                let drawn = env.scenario_of(row).to_owned();
+                let mut alone = build_policy("ppo", env.spec(), &drawn).unwrap();
+                alone.reset(key(&env, row));
+                let mut signals = vec![0.0; env.spec().signals.len()];
+                env.signals(row, &mut signals).unwrap();
+                let mut dials = vec![0.0; env.spec().dials.len()];
+                alone.act(&signals, &mut dials);
+                let (mut expected, mut found) = (vec![0; heads.count()], vec![0; heads.count()]);
+                heads.encode(&dials, &mut expected);
+                told.decide(&env, row, &heads, &mut found).unwrap();
+                // A drawing policy's stream goes on, so the first decision of a morning is compared.
+                if env.row(row).minute == 0 {
+                    assert_eq!(found, expected, "{drawn}");
+                    played.insert(drawn);
+                }
+            }
+            env.step(oncall_env::Actions::Policy(&keep), &mut columns.borrow()).unwrap();
+        }
+        assert_eq!(played.len(), 3, "{played:?}");
     }
 }

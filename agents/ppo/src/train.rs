@@ -64,8 +64,11 @@ impl Trainer {
     pub fn new(scenario: Scenario, task: Task, threads: usize) -> Result<Self> {
         let mut trainer = Self::cold(scenario, task, threads)?;
         trainer.warm_up()?;
-        let teacher = trainer.task.config.teacher.as_deref().filter(|_| trainer.is_taught());
-        trainer.collector.set_teacher(teacher, &trainer.scenario.name)?;
+        if trainer.is_taught() {
+            let config = &trainer.task.config;
+            let scenario = Some(&*trainer.scenario.name).filter(|_| !config.teacher_told);
+            trainer.collector.set_teacher(config.teacher.as_deref(), scenario)?;
+        }
         Ok(trainer)
     }
 
@@ -73,12 +76,12 @@ impl Trainer {
         let config = &task.config;
         config.check()?;
         let spec = scenario.world.spec();
-        let heads = Heads::of(spec);
+        let heads = Heads::on(spec, config.grid);
         let inputs = spec.columns_of(View::Operator).len();
         let collector = Collector::new(&scenario, config, task.seed, threads)?;
         let context = collector.shape().context;
         let layout = Layout::new((inputs, context), config.hidden, heads.logits());
-        let params = layout.start(spec, task.seed);
+        let params = layout.start((spec, &heads), task.seed);
         let samples = config.samples();
         Ok(Self {
             rollout: Rollout::new(collector.shape()),
@@ -178,7 +181,7 @@ impl Trainer {
         let began = Instant::now();
         let config = &self.task.config;
         if self.update == config.taught() {
-            self.collector.set_teacher(None, &self.scenario.name)?;
+            self.collector.set_teacher(None, None)?;
         }
         let networks = self.model.layout().networks(&self.params);
         let start = (config.warm_up + self.update) * config.horizon as u64;
@@ -273,6 +276,7 @@ impl Trainer {
             decision_interval_min: 1,
             seed: self.task.seed,
             steps: (self.task.config.warm_up + self.update) * self.task.config.samples() as u64,
+            grid: self.task.config.grid,
             mode: Mode::Sample,
             evaluation: None,
         };
@@ -290,7 +294,8 @@ impl Trainer {
 
     fn evaluate(&self, params: &[f32], mode: Mode, episodes: usize) -> Result<Evaluation> {
         let actor = self.model.layout().networks(params).actor;
-        let found = returns(&self.scenario, &actor, mode, episodes, self.threads)?;
+        let found =
+            returns(&self.scenario, (&actor, self.task.config.grid), mode, episodes, self.threads)?;
         let (return_usd, return_se_usd) = mean_and_error(&found);
         let score = reference().score(&self.scenario.name, self.scenario.hash);
         Ok(Evaluation {

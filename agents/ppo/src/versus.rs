@@ -93,7 +93,8 @@ pub fn evaluate(
         episodes: run_made(scenario, &|| Ok(Box::new(policy.clone())), plan, progress)?,
     });
     for rule in rules {
-        let resolved = oncall_heuristics::registry::resolve(&rule.policy, &scenario.name)?;
+        let resolved =
+            oncall_heuristics::registry::resolve(&rule.policy, spec.world, &scenario.name)?;
         played.policies.push(PolicyEpisodes {
             name: rule.name.clone(),
             params: resolved.params,
@@ -111,7 +112,7 @@ mod tests {
     use crate::params::Layout;
     use oncall_core::View;
     use oncall_weights::file::FORMAT;
-    use oncall_weights::{Heads, Mode};
+    use oncall_weights::{Grid, Heads, Mode};
 
     fn weights(scenario: &Scenario) -> Weights {
         let spec = scenario.world.spec();
@@ -127,10 +128,12 @@ mod tests {
             decision_interval_min: 1,
             seed: 1,
             steps: 0,
+            grid: Grid::Stops,
             mode: Mode::Sample,
             evaluation: None,
         };
-        Weights::new(meta, layout.tensors(&layout.start(spec, 1)), spec).unwrap()
+        Weights::new(meta, layout.tensors(&layout.start((spec, &Heads::of(spec)), 1)), spec)
+            .unwrap()
     }
 
     const PLAN: Plan =
@@ -147,7 +150,9 @@ mod tests {
         let policies = &report.scenarios[0].policies;
         let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
         assert_eq!(names, [NAME, "hold", "runbook"]);
-        let own = returns(&scenario, weights.actor(), Mode::Sample, PLAN.episodes, 1).unwrap();
+        let own =
+            returns(&scenario, (weights.actor(), Grid::Stops), Mode::Sample, PLAN.episodes, 1)
+                .unwrap();
         let own = own.iter().sum::<f64>() / own.len() as f64;
         assert!((policies[0].return_.mean - own).abs() < 1e-9, "{own}");
         let known = oncall_eval::evaluate(&[scenario], &rules, PLAN, &|_| ()).unwrap().0;

@@ -4,7 +4,7 @@
 //! 32-bit floats, and the same for `critic`, which may be missing. The file's metadata has one entry,
 //! [`META_KEY`], whose value is [`Meta`] as JSON: what they were trained on and how well they do.
 
-use crate::heads::Heads;
+use crate::heads::{Grid, Heads};
 use crate::network::Mlp;
 use crate::policy::Mode;
 use oncall_core::{Spec, View};
@@ -56,6 +56,9 @@ pub struct Meta {
     pub seed: u64,
     /// Environment steps of the training.
     pub steps: u64,
+    /// What can be chosen; without it the stops.
+    #[serde(default, skip_serializing_if = "Grid::is_default")]
+    pub grid: Grid,
     /// How choices are to be taken from the distributions.
     pub mode: Mode,
     /// How well they do in that mode; `None` if it was not measured.
@@ -115,7 +118,7 @@ impl Weights {
         let view = View::from_name(&meta.view)
             .ok_or_else(|| WeightsError::value("view", &meta.view, "operator or full"))?;
         let inputs = spec.columns_of(view).len();
-        let actor = network(&tensors, "actor", inputs, Heads::of(spec).logits())?
+        let actor = network(&tensors, "actor", inputs, Heads::on(spec, meta.grid).logits())?
             .ok_or_else(|| WeightsError::new("weights: `actor.0.weight` is missing"))?;
         let critic = network(&tensors, "critic", inputs, 1)?;
         let used = 2 * (actor.depth() + critic.as_ref().map_or(0, Mlp::depth));

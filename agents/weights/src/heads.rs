@@ -1,11 +1,33 @@
 //! The action as independent categorical choices, one for each dial.
 //!
-//! The first choice of a head keeps the dial (or does not press). The others are the stops of the
-//! multi-discrete space, but a count has every whole number of its range: between 16 and 20 instances
-//! there is money.
+//! The first choice of a head keeps the dial (or does not press). The others are the values of a
+//! [`Grid`].
 
 use crate::math::exp;
 use oncall_core::{Dial, DialKind, Spec, Stream, math::ln};
+use serde::{Deserialize, Serialize};
+
+/// Which values of a dial can be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Grid {
+    /// The stops of the multi-discrete space, but a count has every whole number of its range: between 16
+    /// and 20 instances there is money.
+    #[default]
+    Stops,
+    /// Beyond that, real dials have 21 and logarithmic ones 33 values, equally far apart in the box
+    /// space: for policies that know exactly what they want, as a planner does. Between a TTL of 10 and
+    /// one of 30 seconds an empty cache may come back or not.
+    Fine,
+}
+
+impl Grid {
+    /// Whether a file may leave it out.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
 
 /// Where each dial's logits lie in a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,11 +40,16 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// One for each dial.
+    /// One for each dial, with the values of [`Grid::Stops`].
     pub fn of(spec: &Spec) -> Self {
+        Self::on(spec, Grid::Stops)
+    }
+
+    /// One for each dial, with the values of a grid.
+    pub fn on(spec: &Spec, grid: Grid) -> Self {
         let is_press = |dial: &Dial| dial.kind == DialKind::Press;
         let firsts = spec.dials.iter().map(|dial| if is_press(dial) { 0.0 } else { f64::NAN });
-        Self::new(spec.dials.iter().map(values).collect(), firsts.collect())
+        Self::new(spec.dials.iter().map(|dial| values(dial, grid)).collect(), firsts.collect())
     }
 
     /// Heads of these values, after a first choice each.
@@ -149,9 +176,18 @@ impl Heads {
 }
 
 /// Values of a dial's choices after the first.
-fn values(dial: &Dial) -> Vec<f64> {
+fn values(dial: &Dial, grid: Grid) -> Vec<f64> {
     /// More whole numbers than this are too many choices.
     const COUNTS_MAX: f64 = 64.0;
+    let even = |steps: u32| {
+        let place = |step: u32| 2.0 * f64::from(step) / f64::from(steps) - 1.0;
+        (0..=steps).map(|step| dial.from_box(place(step))).collect()
+    };
+    match (grid, dial.kind) {
+        (Grid::Fine, DialKind::Real) => return even(20),
+        (Grid::Fine, DialKind::Log) => return even(32),
+        _ => (),
+    }
     if dial.kind == DialKind::Count && dial.high - dial.low < COUNTS_MAX {
         let count = (dial.high - dial.low) as u32;
         return (0..=count).map(|step| dial.low + f64::from(step)).collect();
@@ -197,6 +233,24 @@ mod tests {
         assert_eq!(stops, [17, 1, 0, 12, 0, 3, 2, 1]);
         for (head, dial) in spec.dials.iter().enumerate() {
             assert!(heads.values[head].iter().all(|&value| dial.accepts(value)), "{}", dial.name);
+        }
+    }
+
+    #[test]
+    fn a_fine_grid_spans_the_dials_in_even_steps() {
+        let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
+        let heads = Heads::on(&spec, Grid::Fine);
+        assert_eq!(heads.sizes(), [41, 3, 22, 34, 2, 22, 3, 2]);
+        for (head, dial) in spec.dials.iter().enumerate() {
+            let values = &heads.values[head];
+            assert!(values.iter().all(|&value| dial.accepts(value)), "{}", dial.name);
+            assert!(values.is_sorted_by(|a, b| a < b), "{}", dial.name);
+            if matches!(dial.kind, DialKind::Real | DialKind::Log) {
+                assert_eq!((values[0], values[values.len() - 1]), (dial.low, dial.high));
+                let gaps: Vec<f64> =
+                    values.windows(2).map(|w| dial.to_box(w[1]) - dial.to_box(w[0])).collect();
+                assert!(gaps.iter().all(|gap| (gap - gaps[0]).abs() < 1e-9), "{}", dial.name);
+            }
         }
     }
 

@@ -21,6 +21,6 @@ pub mod policy;
 pub mod shipped;
 
 pub use file::{Meta, Weights, WeightsError};
-pub use heads::Heads;
+pub use heads::{Grid, Heads};
 pub use network::{Mlp, Scratch};
 pub use policy::{Mode, PpoPolicy};

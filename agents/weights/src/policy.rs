@@ -50,7 +50,7 @@ impl PpoPolicy {
             .map(|index| (index, spec.signals[index].scaler()))
             .collect();
         Ok(Self {
-            heads: Heads::of(spec),
+            heads: Heads::on(spec, weights.meta().grid),
             observation: vec![0.0; columns.len()],
             columns,
             mode,
@@ -118,6 +118,7 @@ pub(crate) mod testing {
             decision_interval_min: 1,
             seed: 1,
             steps: 0,
+            grid: crate::heads::Grid::Stops,
             mode: Mode::Greedy,
             evaluation: None,
         }

@@ -1,53 +1,93 @@
 //! The trained weights that come with the project, one file a scenario. Those of the mixtures are
-//! generalists; those of [`GENERALIST`] play any morning.
+//! generalists; a world's first generalist ([`GENERALIST`] for the fleet) plays whatever has no weights
+//! of its own.
 
 use crate::file::{Weights, WeightsError};
 use crate::policy::PpoPolicy;
 use oncall_core::Spec;
 use std::sync::Arc;
 
+/// Weights as they are shipped.
+#[derive(Debug)]
+pub struct File {
+    /// Name of the world.
+    pub world: &'static str,
+    /// Name of the scenario that they were trained on.
+    pub scenario: &'static str,
+    /// The file.
+    pub bytes: &'static [u8],
+}
+
+impl File {
+    /// The weights; refuses a spec that they do not fit.
+    pub fn weights(&self, spec: &Spec) -> Result<Arc<Weights>, WeightsError> {
+        Weights::from_bytes(self.bytes, spec).map(Arc::new)
+    }
+}
+
 macro_rules! files {
-    ($($scenario:literal),* $(,)?) => {
-        &[$(($scenario, include_bytes!(concat!("../shipped/", $scenario, ".safetensors")))),*]
+    ($($world:literal: [$(($scenario:literal, $file:literal)),* $(,)?]),* $(,)?) => {
+        &[$($(File {
+            world: $world,
+            scenario: $scenario,
+            bytes: include_bytes!(concat!("../shipped/", $file, ".safetensors")),
+        }),*),*]
     };
 }
 
-/// Scenario and bytes of each file.
-static FILES: &[(&str, &[u8])] = files![
-    "spike",
-    "bad-build",
-    "cache-flush",
-    "spike-hard",
-    "bad-build-hard",
-    "cache-flush-hard",
-    "mixed",
-    "mixed-hard",
-    "all",
+static FILES: &[File] = files![
+    "fleet": [
+        ("spike", "spike"),
+        ("bad-build", "bad-build"),
+        ("cache-flush", "cache-flush"),
+        ("spike-hard", "spike-hard"),
+        ("bad-build-hard", "bad-build-hard"),
+        ("cache-flush-hard", "cache-flush-hard"),
+        ("mixed", "mixed"),
+        ("mixed-hard", "mixed-hard"),
+        ("all", "all"),
+    ],
 ];
 
-/// Trained on `agents/ppo/all.json`, in which an episode is any of the shipped mornings.
+/// World, and the scenario whose weights play the world's others.
+const GENERALISTS: &[(&str, &str)] = &[("fleet", GENERALIST)];
+
+/// Trained on `agents/ppo/all.json`, in which an episode is any of the shipped mornings of the fleet.
 pub const GENERALIST: &str = "all";
 
-/// Scenarios that have weights.
+/// All files.
+pub fn files() -> &'static [File] {
+    FILES
+}
+
+/// Scenarios of the fleet that have weights.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    FILES.iter().map(|(scenario, _)| *scenario)
+    FILES.iter().filter(|file| file.world == "fleet").map(|file| file.scenario)
 }
 
 /// The file of a scenario.
-pub fn bytes(scenario: &str) -> Option<&'static [u8]> {
-    FILES.iter().find(|(name, _)| *name == scenario).map(|(_, bytes)| *bytes)
+pub fn file(world: &str, scenario: &str) -> Result<&'static File, WeightsError> {
+    let of_world = || FILES.iter().filter(|file| file.world == world);
+    of_world().find(|file| file.scenario == scenario).ok_or_else(|| {
+        let known: Vec<&str> = of_world().map(|file| file.scenario).collect();
+        let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
+        WeightsError::new(format!(
+            "weights: scenario = {scenario}: expected one of {world} that was trained on: {known}"
+        ))
+    })
+}
+
+/// The file of a scenario, else the one that plays all of the world.
+pub fn file_or_generalist(world: &str, scenario: &str) -> Result<&'static File, WeightsError> {
+    file(world, scenario).or_else(|error| {
+        let generalist = GENERALISTS.iter().find(|(known, _)| *known == world);
+        generalist.map_or(Err(error), |(_, generalist)| file(world, generalist))
+    })
 }
 
 /// The weights of a scenario; refuses a scenario that has none, and a spec that they do not fit.
 pub fn weights(scenario: &str, spec: &Spec) -> Result<Arc<Weights>, WeightsError> {
-    let bytes = bytes(scenario).ok_or_else(|| {
-        let known: Vec<&str> = names().collect();
-        WeightsError::new(format!(
-            "weights: scenario = {scenario}: expected one that was trained on: {}",
-            known.join(", ")
-        ))
-    })?;
-    Weights::from_bytes(bytes, spec).map(Arc::new)
+    file(spec.world, scenario)?.weights(spec)
 }
 
 /// The policy of a scenario, in the mode in which it was measured. To play many rows, take the
@@ -65,8 +105,9 @@ mod tests {
     /// A scenario or a spec that changed leaves its weights behind: train them anew.
     #[test]
     fn every_file_fits_its_scenario() {
-        for name in names() {
-            let scenario = if name == GENERALIST {
+        for file in files() {
+            let name = file.scenario;
+            let scenario = if (file.world, name) == ("fleet", GENERALIST) {
                 let text = include_str!("../../ppo/all.json");
                 oncall_env::load_named(name, text, &oncall_env::ShippedFiles).unwrap()
             } else {
@@ -74,7 +115,7 @@ mod tests {
             };
             let weights = weights(name, scenario.world.spec()).unwrap();
             let meta = weights.meta();
-            assert_eq!(meta.scenario, name);
+            assert_eq!((meta.world.as_str(), meta.scenario.as_str()), (file.world, name));
             assert_eq!(meta.scenario_hash, format!("{:016x}", scenario.hash), "{name}");
             let found = meta.evaluation.as_ref().unwrap();
             assert!(found.split == "train" && found.episodes >= 1000, "{name}: {found:?}");
@@ -87,5 +128,8 @@ mod tests {
         let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
         let error = weights("nowhere", &spec).unwrap_err().to_string();
         assert!(error.starts_with("weights: scenario = nowhere: expected one"), "{error}");
+        let error = file_or_generalist("nowhere", "spike").unwrap_err().to_string();
+        assert!(error.ends_with("of nowhere that was trained on: none yet"), "{error}");
+        assert_eq!(file_or_generalist("fleet", "mine").unwrap().scenario, GENERALIST);
     }
 }

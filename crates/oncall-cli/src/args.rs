@@ -12,8 +12,9 @@ const MINUTES_MAX: i64 = oncall_env::EPISODE_MINUTES_MAX as i64;
 #[command(
     name = "oncall",
     version,
-    about = "An on-call gym: a web-service fleet, minute by minute",
-    long_about = "An on-call gym: a web-service fleet, simulated minute by minute. Play a shift, hold \
+    about = "An on-call gym: a web-service fleet, and the discovery of services",
+    long_about = "An on-call gym: a web-service fleet, simulated minute by minute, and the control plane \
+                  that services find each other by, ten seconds a step. Play a shift, hold \
                   policies against the shipped scenarios, and read every number.\n\nSCENARIO is \
                   everywhere the name of a shipped scenario (see `oncall list`) or the path of a \
                   .json file; CSV files that it names lie beside it.",
@@ -47,7 +48,7 @@ pub enum Command {
     Report(ReportArgs),
     /// Show the planner's constants, which scores are relative to, or compute a sample of them again.
     Reference(crate::reference::ReferenceArgs),
-    /// Measure how many minutes a second the engine plays.
+    /// Measure how many steps a second the engine plays.
     Bench(BenchArgs),
     /// Simulate the service-discovery control plane: run, verify, fuzz.
     Discovery(crate::discovery::DiscoveryArgs),
@@ -69,6 +70,9 @@ pub struct DescribeArgs {
     /// Name of a shipped scenario, or path of a .json file.
     #[arg(required_unless_present = "policies", conflicts_with = "policies")]
     pub scenario: Option<String>,
+    /// How large the fleet is; of discovery only. As written in the scenario, if not given.
+    #[arg(long, value_enum)]
+    pub scale: Option<ScaleArg>,
     /// Describe the policies and their parameters.
     #[arg(long)]
     pub policies: bool,
@@ -100,6 +104,9 @@ pub struct CheckArgs {
 pub struct RunArgs {
     /// Name of a shipped scenario, or path of a .json file.
     pub scenario: String,
+    /// How large the fleet is; of discovery only. As written in the scenario, if not given.
+    #[arg(long, value_enum)]
+    pub scale: Option<ScaleArg>,
     /// Seed of the episode; drawn and shown if not given.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -145,9 +152,13 @@ pub struct ReportArgs {
         default_value = "spike,bad-build,cache-flush"
     )]
     pub scenarios: Vec<String>,
-    /// Policies, separated by commas; parameters as in `hpa:target=0.5,min=6`. At most eight.
-    #[arg(long, value_name = "A,B", value_parser = policy_list, default_value = "hold,target-tracking,hpa,open-loop,runbook,ppo")]
-    pub policies: PolicyList,
+    /// How large the fleet is; of discovery only. As written in the scenario, if not given.
+    #[arg(long, value_enum)]
+    pub scale: Option<ScaleArg>,
+    /// Policies, separated by commas; parameters as in `hpa:target=0.5,min=6`. At most eight; of each
+    /// world a choice, if not given.
+    #[arg(long, value_name = "A,B", value_parser = policy_list)]
+    pub policies: Option<PolicyList>,
     /// Episodes of each policy on each scenario, for tables and profiles; 0 draws the shifts alone.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub episodes: usize,
@@ -173,14 +184,18 @@ pub struct ReportArgs {
 
 /// Arguments of `oncall bench`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  oncall bench --scenario spike --batch 1,1024 --threads 1,2 \
-                        --seconds 10")]
+#[command(after_help = "Examples:\n  oncall bench --scenario spike --batch 1,1024 --threads 1,2 \
+                        --seconds 10\n  oncall bench --scenario \
+                        mixed-discovery,mixed-discovery@tenth,mixed-discovery@full --threads 1")]
 pub struct BenchArgs {
-    /// Name of a shipped scenario, or path of a .json file.
-    #[arg(long, default_value = "spike")]
-    pub scenario: String,
-    /// Environments in a batch, one or several.
-    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,32,1024,8192")]
+    /// Scenarios, names or paths, separated by commas.
+    #[arg(long, value_name = "A,B", value_delimiter = ',', default_value = "spike")]
+    pub scenario: Vec<String>,
+    /// How large the fleet is; of discovery only. As written in the scenario, if not given.
+    #[arg(long, value_enum)]
+    pub scale: Option<ScaleArg>,
+    /// Environments in a batch, one or several; 1, 32, 1024 and 8192, of discovery 1, if not given.
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
     pub batch: Vec<usize>,
     /// Threads, one or several; one, and as many as there are processors, if not given.
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
@@ -191,6 +206,28 @@ pub struct BenchArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// How large the fleet of a scenario of discovery is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScaleArg {
+    /// For training and tuning.
+    Small,
+    /// A tenth of the full fleet.
+    Tenth,
+    /// 2,000 services, 100,000 instances, 5,000 proxies.
+    Full,
+}
+
+impl ScaleArg {
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            ScaleArg::Small => "small",
+            ScaleArg::Tenth => "tenth",
+            ScaleArg::Full => "full",
+        }
+    }
 }
 
 /// Which episodes.

@@ -1,23 +1,26 @@
-//! `oncall bench`: fleet-minutes a second, by batch and threads.
+//! `oncall bench`: steps of the world a second, by scenario, batch and threads: minutes of a fleet, ticks of
+//! ten seconds of discovery.
 //!
 //! Prepared random actions of the multi-discrete space; next-step autoreset, whose resetting rows
 //! are not counted as played. The runs of all pairs are interleaved, so that a noisy neighbour hits
 //! all of them; steps of more than three times the median are left out, since the machine did something
 //! else in them; the median of the runs is the figure, and the spread is shown.
 //!
-//! `--json` prints one object: `schema_version`, `scenario`, `scenario_hash`, `spec_hash`,
-//! `instructions` (the set in use), `runs` (a pair), `results`, a list of `batch`, `threads`, and
-//! `minutes_per_s` with `median`, `min` and `max`, and `state_us`, microseconds an environment to
-//! `save`, `load` and `copy` its state.
+//! `--json` prints one object: `schema_version`, `scenario`, `scenario_hash`, `spec_hash`, `tick_s` (seconds
+//! of a step), `instructions` (the set in use), `runs` (a pair), `results`, a list of `batch`, `threads`, and
+//! `minutes_per_s` (steps a second; the name is that of the fleet's) with `median`, `min` and `max`, and
+//! `state_us`, microseconds an environment to `save`, `load` and `copy` its state. Of several scenarios it
+//! prints a list of such objects.
 
 use crate::args::BenchArgs;
 use crate::output::{Table, count, hex, print, print_json};
 use crate::scenarios;
+use anyhow::ensure;
 use indicatif::{ProgressBar, ProgressStyle};
 use oncall_core::isa::Isa;
 use oncall_core::streams::Purpose;
 use oncall_core::{EpisodeKey, Generator, Spec, Split};
-use oncall_env::{Actions, AnyVecEnv, Autoreset, Options, OwnedColumns, Scenario, Seeds};
+use oncall_env::{Actions, AnyVecEnv, AnyWorld, Autoreset, Options, OwnedColumns, Scenario, Seeds};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -30,31 +33,56 @@ const DISTURBED: f64 = 3.0;
 
 /// Measures, and prints a table or JSON.
 pub fn run(args: &BenchArgs) -> anyhow::Result<()> {
-    let scenario = scenarios::open(&args.scenario)?;
-    let mut cases = Vec::new();
-    for &batch in &args.batch {
-        for threads in threads_of(args) {
-            cases.push(Case::new(&scenario, batch, threads)?);
+    let scenarios: Vec<Scenario> = args
+        .scenario
+        .iter()
+        .map(|name| scenarios::open_at(name, args.scale))
+        .collect::<Result<_, _>>()?;
+    ensure!(!scenarios.is_empty(), "scenario: found nothing, expected at least one");
+    let mut sets = Vec::new();
+    for scenario in &scenarios {
+        let mut cases = Vec::new();
+        for batch in batches_of(args, scenario) {
+            for threads in threads_of(args) {
+                cases.push(Case::new(scenario, batch, threads)?);
+            }
         }
+        sets.push(cases);
     }
     let time = Duration::from_secs_f64(args.seconds / RUNS as f64);
-    let bar = ProgressBar::new((RUNS * cases.len()) as u64);
+    let bar = ProgressBar::new((RUNS * sets.iter().map(Vec::len).sum::<usize>()) as u64);
     if let Ok(style) = ProgressStyle::with_template("  measuring {bar:40} {pos}/{len}, {eta} left")
     {
         bar.set_style(style);
     }
     for _ in 0..RUNS {
-        for case in &mut cases {
+        for case in sets.iter_mut().flatten() {
             case.measure(time)?;
             bar.inc(1);
         }
     }
     bar.finish_and_clear();
-    let state = State::measure(&scenario)?;
+    let states: Vec<State> = scenarios.iter().map(State::measure).collect::<Result<_, _>>()?;
+    let all = || scenarios.iter().zip(&sets).zip(&states);
     if args.json {
-        print_json(&as_json(&scenario, &cases, &state))
-    } else {
-        print(&as_text(&scenario, &cases, &state))
+        let mut objects: Vec<serde_json::Value> =
+            all().map(|((scenario, cases), state)| as_json(scenario, cases, state)).collect();
+        return match objects.len() {
+            1 => print_json(&objects.remove(0)),
+            _ => print_json(&serde_json::Value::Array(objects)),
+        };
+    }
+    let texts: Vec<String> =
+        all().map(|((scenario, cases), state)| as_text(scenario, cases, state)).collect();
+    print(&texts.join("\n"))
+}
+
+/// The batches that were asked for, or some. Discovery steps its rows one by one.
+fn batches_of(args: &BenchArgs, scenario: &Scenario) -> Vec<usize> {
+    match scenario.world {
+        _ if !args.batch.is_empty() => args.batch.clone(),
+        AnyWorld::Fleet(_) => vec![1, 32, 1024, 8192],
+        AnyWorld::Discovery(_) => vec![1],
     }
 }
 
@@ -132,23 +160,26 @@ struct State {
 
 impl State {
     fn measure(scenario: &Scenario) -> anyhow::Result<Self> {
-        const ROWS: usize = 256;
-        const TRIES: usize = 50;
-        let mut env = AnyVecEnv::new(scenario.world.clone(), ROWS, Options::default())?;
+        // A row of discovery has some hundred kilobytes to some megabytes.
+        let (rows, tries) = match scenario.world {
+            AnyWorld::Fleet(_) => (256, 50),
+            AnyWorld::Discovery(_) => (2, 5),
+        };
+        let mut env = AnyVecEnv::new(scenario.world.clone(), rows, Options::default())?;
         let mut columns = env.columns();
         env.reset(Seeds::Root(1), None, &mut columns.borrow_reset())?;
-        let (all, half): (Vec<usize>, Vec<usize>) = ((0..ROWS).collect(), (0..ROWS / 2).collect());
-        let other: Vec<usize> = (ROWS / 2..ROWS).collect();
+        let (all, half): (Vec<usize>, Vec<usize>) = ((0..rows).collect(), (0..rows / 2).collect());
+        let other: Vec<usize> = (rows / 2..rows).collect();
         let mut best = [f64::MAX; 3];
-        for _ in 0..TRIES {
+        for _ in 0..tries {
             let start = Instant::now();
             let saved: Vec<Vec<u8>> =
                 all.iter().map(|&row| env.save(row)).collect::<Result<_, _>>()?;
-            best[0] = best[0].min(start.elapsed().as_secs_f64() / ROWS as f64);
+            best[0] = best[0].min(start.elapsed().as_secs_f64() / rows as f64);
             let states: Vec<&[u8]> = saved.iter().map(Vec::as_slice).collect();
             let start = Instant::now();
             env.load(&all, &states)?;
-            best[1] = best[1].min(start.elapsed().as_secs_f64() / ROWS as f64);
+            best[1] = best[1].min(start.elapsed().as_secs_f64() / rows as f64);
             let start = Instant::now();
             env.copy_rows(&half, &other)?;
             best[2] = best[2].min(start.elapsed().as_secs_f64() / half.len() as f64);
@@ -174,8 +205,9 @@ fn prepare(spec: &Spec, batch: usize, set: u64) -> Vec<i32> {
 }
 
 fn as_text(scenario: &Scenario, cases: &[Case], state: &State) -> String {
-    let mut table =
-        Table::new(&[">batch", ">threads", ">minutes/s", ">lowest", ">highest", ">us a step"]);
+    let unit = if scenario.world.spec().tick_s == 60 { "minutes" } else { "steps" };
+    let rate = format!(">{unit}/s");
+    let mut table = Table::new(&[">batch", ">threads", &rate, ">lowest", ">highest", ">us a step"]);
     for case in cases {
         let [low, median, high] = case.spread();
         let cells = [case.batch.to_string(), case.threads.to_string()];
@@ -208,6 +240,7 @@ fn as_json(scenario: &Scenario, cases: &[Case], state: &State) -> serde_json::Va
         "scenario": scenario.name,
         "scenario_hash": hex(scenario.hash),
         "spec_hash": hex(scenario.world.spec().hash()),
+        "tick_s": scenario.world.spec().tick_s,
         "instructions": Isa::current().name(),
         "runs": RUNS,
         "results": cases.iter().map(result).collect::<Vec<_>>(),

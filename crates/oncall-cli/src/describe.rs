@@ -11,7 +11,9 @@
 //! `describe --policies --json` prints `schema_version` and `policies`, a list of `name`, `doc` and
 //! `params` (`name`, `unit`, `low`, `high`, `default` or `null`, `whole`, `doc`).
 
+mod discovery;
 mod fleet;
+mod said;
 
 use crate::args::DescribeArgs;
 use crate::output::{Table, hex, print, print_json, short, wrap};
@@ -27,7 +29,7 @@ pub fn run(args: &DescribeArgs) -> anyhow::Result<()> {
     let Some(name) = &args.scenario else {
         return if args.json { print_json(&policies_json()) } else { print(&policies_text()) };
     };
-    let scenario = scenarios::open(name)?;
+    let scenario = scenarios::open_at(name, args.scale)?;
     if args.json { print_json(&scenario_json(&scenario)) } else { print(&scenario_text(&scenario)) }
 }
 
@@ -48,6 +50,7 @@ fn scenario_text(scenario: &Scenario) -> String {
     );
     match &scenario.world {
         AnyWorld::Fleet(world) => fleet::write_text(&mut text, world),
+        AnyWorld::Discovery(world) => discovery::write_text(&mut text, world),
     }
     let _ = write!(text, "\nDials (what the operator turns)\n{}", dials_table(&spec.dials).text());
     let _ = write!(
@@ -59,9 +62,18 @@ fn scenario_text(scenario: &Scenario) -> String {
     for term in &spec.terms {
         terms.row(vec![term.name.to_owned(), format!("{}: {}", term.label, term.doc)]);
     }
-    let _ =
-        write!(text, "\nReward (dollars a minute, minus the sum of the terms)\n{}", terms.text());
+    let _ = write!(
+        text,
+        "\nReward (dollars a {}, minus the sum of the terms)\n{}",
+        tick(spec),
+        terms.text()
+    );
     text
+}
+
+/// The shortest step of a world, in words.
+fn tick(spec: &Spec) -> String {
+    if spec.tick_s == 60 { "minute".to_owned() } else { format!("tick of {} s", spec.tick_s) }
 }
 
 /// `0..600`, or the words of a switch or a press.
@@ -105,6 +117,7 @@ fn scenario_json(scenario: &Scenario) -> Value {
     let spec = scenario.world.spec();
     let variants = match &scenario.world {
         AnyWorld::Fleet(world) => fleet::as_json(world),
+        AnyWorld::Discovery(world) => discovery::as_json(world),
     };
     json!({
         "schema_version": 1,
@@ -115,6 +128,7 @@ fn scenario_json(scenario: &Scenario) -> Value {
         "spec_hash": hex(spec.hash()),
         "world": spec.world,
         "spec_version": spec.version,
+        "tick_s": spec.tick_s,
         "generator": scenario.world.generator().name(),
         "variants": variants,
         "dials": spec.dials.iter().map(dial_json).collect::<Vec<_>>(),
@@ -163,7 +177,7 @@ fn terms_json(spec: &Spec) -> Vec<Value> {
 }
 
 fn policies() -> impl Iterator<Item = &'static oncall_heuristics::Description> {
-    oncall_heuristics::names().filter_map(oncall_heuristics::describe)
+    oncall_planner::policies()
 }
 
 /// Parameters of a schedule differ by their block only; more than this are not worth a line each.
@@ -175,7 +189,8 @@ fn policies_text() -> String {
          the scenario,\nor the defaults below. fixed-20 is short for a fixed fleet of 20 instances.\n",
     );
     for policy in policies() {
-        let _ = writeln!(text, "\n{}\n  {}", policy.name, wrap(policy.doc, 100).join("\n  "));
+        let (name, worlds) = (policy.name, policy.worlds.join(", "));
+        let _ = writeln!(text, "\n{name} ({worlds})\n  {}", wrap(policy.doc, 100).join("\n  "));
         if policy.params.is_empty() {
             continue;
         }
@@ -210,6 +225,7 @@ fn policies_json() -> Value {
         json!({
             "name": policy.name,
             "doc": policy.doc,
+            "worlds": policy.worlds,
             "params": policy.params.iter().map(param).collect::<Vec<_>>(),
         })
     };

@@ -1,5 +1,9 @@
 //! `oncall discovery`: the service-discovery control plane in simulation: `run`, `verify`, `fuzz`.
 //!
+//! `tune` searches the settings of the policies, `cross-table` plays each scenario's best setting in the
+//! others: both on the environment's scenarios (`oncall list`). `list`, `run` and `verify` know the
+//! simulator's own:
+//!
 //! `run` plays a scenario and prints the verdict on each objective; with `--out DIR` it writes there
 //! `seconds.csv` (one row a second), `timelines.csv` (one row a withdrawal or crash, seconds since the
 //! start), `picture.svg` and `scenario.json`, which `run` takes instead of a name. `verify` plays the list
@@ -9,6 +13,10 @@
 //! `report`, as in `oncall_discovery_sim::report::Report`. `verify`: `schema_version`, `seed`, `scale`,
 //! `checks` (a list of `requirement`, `name`, `passed`, `figure`). `fuzz`: `schema_version`, `seed` and
 //! `campaign`.
+
+mod cross;
+mod journal;
+mod tune;
 
 use crate::output::{Table, create, note, print, print_json, short};
 use anyhow::{Context as _, anyhow, bail, ensure};
@@ -46,7 +54,30 @@ enum DiscoveryCommand {
     Verify(VerifyArgs),
     /// Draw schedules and look for broken invariants.
     Fuzz(FuzzArgs),
+    /// Search the settings that ship with the policies of discovery.
+    Tune(tune::TuneArgs),
+    /// Play the best setting of each scenario in each other scenario.
+    CrossTable(cross::CrossArgs),
 }
+
+/// The nine scenarios of 4.5, N1 to N9.
+const NINE: [&str; 9] = [
+    "rolling-deploy",
+    "crash-wave",
+    "node-failures",
+    "bad-health-check",
+    "control-plane-outage",
+    "reconnect-storm",
+    "region-loss",
+    "bad-relay",
+    "leader-change",
+];
+
+/// N5.
+const OUTAGE: &str = NINE[4];
+
+/// The mixture for training.
+const MIXTURE: &str = "mixed-discovery";
 
 /// How large a fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -146,6 +177,8 @@ pub fn run(args: &DiscoveryArgs) -> anyhow::Result<()> {
         DiscoveryCommand::Run(args) => run_scenario(args),
         DiscoveryCommand::Verify(args) => run_verify(args),
         DiscoveryCommand::Fuzz(args) => run_fuzz(args),
+        DiscoveryCommand::Tune(args) => tune::run(args),
+        DiscoveryCommand::CrossTable(args) => cross::run(args),
     }
 }
 

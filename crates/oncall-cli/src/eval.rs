@@ -3,8 +3,8 @@
 //! The table goes to standard output, or to standard error where a file asked for is `-`. The shape of
 //! the JSON is described at [`oncall_eval::report`], that of the CSV at [`oncall_eval::episodes`].
 
-use crate::args::{PolicyList, SplitArg, policy_list};
-use crate::output::{create, note, print};
+use crate::args::{PolicyList, ScaleArg, SplitArg, policy_list};
+use crate::output::{count, create, note, print};
 use crate::scenarios;
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  oncall eval\n  oncall eval --scenarios spike-hard --policies \
-                        runbook,hpa:target=0.5,min=6\n  oncall eval --json \
+                        runbook,hpa:target=0.5,min=6\n  oncall eval --scenarios mixed-discovery --scale \
+                        tenth --episodes 100\n  oncall eval --json \
                         scores.json --csv episodes.csv\n\nEvery policy plays the same episodes, and \
                         the same numbers come out for any number of threads. Policies play with the \
                         parameters that were tuned for the scenario on training episodes; \
@@ -40,8 +41,11 @@ pub struct EvalArgs {
         default_value = "spike,bad-build,cache-flush"
     )]
     pub scenarios: Vec<String>,
-    /// Policies, separated by commas; parameters as in `hpa:target=0.5,min=6`. All honest ones, if
-    /// not given.
+    /// How large the fleet is; of discovery only.
+    #[arg(long, value_enum)]
+    pub scale: Option<ScaleArg>,
+    /// Policies, separated by commas; parameters as in `hpa:target=0.5,min=6`. All honest ones of the
+    /// scenarios' world, if not given.
     #[arg(long, value_name = "A,B", value_parser = policy_list)]
     pub policies: Option<PolicyList>,
     /// Episodes of each policy on each scenario.
@@ -66,12 +70,13 @@ pub struct EvalArgs {
 
 /// Evaluates, prints the table, and writes the files.
 pub fn run(args: EvalArgs) -> anyhow::Result<()> {
-    let EvalArgs { scenarios, policies, episodes, split, seed, threads, json, csv } = args;
+    let EvalArgs { scenarios, scale, policies, episodes, split, seed, threads, json, csv } = args;
     let plan =
         Plan { episodes, split: split.into(), seed, threads: threads.unwrap_or_else(processors) };
     let scenarios: Vec<Scenario> =
-        scenarios.iter().map(|name| scenarios::open(name)).collect::<Result<_, _>>()?;
-    let contenders = contenders(policies)?;
+        scenarios.iter().map(|name| scenarios::open_at(name, scale)).collect::<Result<_, _>>()?;
+    let world = scenarios.first().map_or("", |scenario| scenario.world.spec().world);
+    let contenders = contenders(policies, world)?;
     let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
     if is_stdout(&json) && is_stdout(&csv) {
         bail!("--json and --csv = -: expected a file for one of them");
@@ -135,9 +140,9 @@ fn planned_episodes() -> Vec<PlannedEpisodes> {
     reference.scenarios.iter().map(planned).collect()
 }
 
-fn contenders(policies: Option<PolicyList>) -> anyhow::Result<Vec<Contender>> {
+fn contenders(policies: Option<PolicyList>, world: &str) -> anyhow::Result<Vec<Contender>> {
     match policies {
-        None => Ok(oncall_eval::default_contenders()),
+        None => Ok(oncall_eval::default_contenders(world)),
         Some(list) => Ok(list.0.iter().map(|text| contender(text)).collect::<Result<_, _>>()?),
     }
 }
@@ -178,7 +183,7 @@ fn bar(
     }
     let bar = ProgressBar::new(minutes as u64);
     let rate = |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
-        let _ = write!(out, "{:.2} M minutes/s", state.per_sec() / 1e6);
+        let _ = write!(out, "{} steps/s", count(state.per_sec()));
     };
     let left = |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
         let _ = write!(out, "{}", HumanDuration(state.eta()));

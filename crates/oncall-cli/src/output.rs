@@ -67,16 +67,16 @@ pub(crate) fn count(value: f64) -> String {
 /// A table of plain text. Its last column wraps, numbers align to the right.
 #[derive(Debug)]
 pub(crate) struct Table {
-    head: Vec<&'static str>,
+    head: Vec<String>,
     rows: Vec<Vec<String>>,
     right: Vec<bool>,
 }
 
 impl Table {
     /// An empty table; a head that begins with `>` aligns its column to the right.
-    pub(crate) fn new(head: &[&'static str]) -> Self {
+    pub(crate) fn new(head: &[&str]) -> Self {
         Self {
-            head: head.iter().map(|name| name.trim_start_matches('>')).collect(),
+            head: head.iter().map(|name| name.trim_start_matches('>').to_owned()).collect(),
             rows: Vec::new(),
             right: head.iter().map(|name| name.starts_with('>')).collect(),
         }

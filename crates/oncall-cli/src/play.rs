@@ -4,9 +4,9 @@ use oncall_core::{DialKind, Spec, Split};
 use oncall_env::{
     Actions, AnyVecEnv, Autoreset, EpisodeStats, Options, OwnedColumns, Scenario, Seeds,
 };
-use oncall_eval::metrics::{Incident, Outcome};
-use oncall_heuristics::{Policy, PolicyKey, PolicySpec};
-use oncall_planner::{RECEDING_NAME, RecedingPlanner};
+use oncall_eval::measures;
+use oncall_eval::metrics::{Measures, Outcome, table};
+use oncall_heuristics::{Policy, PolicyKey};
 
 /// Who turns the dials.
 pub(crate) enum Driver {
@@ -19,16 +19,14 @@ pub(crate) enum Driver {
 impl Driver {
     /// The policy of that text, with the parameters tuned for the scenario.
     pub(crate) fn policy(text: &str, scenario: &Scenario) -> anyhow::Result<Self> {
-        if text == RECEDING_NAME {
-            return Ok(Self::Policy(Box::new(RecedingPlanner::new(&scenario.name))));
-        }
-        let policy: PolicySpec = text.parse()?;
-        Ok(Self::Policy(oncall_heuristics::build_for(&policy, &scenario.name)?))
+        let spec = scenario.world.spec();
+        Ok(Self::Policy(oncall_planner::build_policy(text, spec, &scenario.name)?))
     }
 
-    fn begin(&mut self, seed: u64) {
+    fn begin(&mut self, seed: u64, scenario: &str) {
         if let Driver::Policy(policy) = self {
             policy.reset(PolicyKey { seed, episode: 0 });
+            policy.told(scenario);
         }
     }
 
@@ -80,7 +78,10 @@ pub(crate) struct Minute<'a> {
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) stats: EpisodeStats,
-    pub(crate) outcome: Outcome,
+    /// In a world with a pager.
+    pub(crate) incident: Option<Outcome>,
+    /// The world's metrics by name.
+    pub(crate) metrics: Vec<(&'static str, f64)>,
     /// What was drawn, truths included.
     pub(crate) drawn: Vec<(String, f64)>,
     /// Hash of the last state: equal for equal trajectories.
@@ -94,6 +95,7 @@ pub(crate) struct Ending {
 pub(crate) struct Shift {
     env: AnyVecEnv,
     spec: Spec,
+    measures: Measures,
     columns: OwnedColumns,
     seed: u64,
 }
@@ -115,7 +117,8 @@ impl Shift {
         let mut env = AnyVecEnv::new(scenario.world.clone(), 1, options)?;
         let mut columns = env.columns();
         env.reset(Seeds::Rows(&[Some(which.seed)]), None, &mut columns.borrow_reset())?;
-        Ok(Self { spec: env.spec().clone(), env, columns, seed: which.seed })
+        let (spec, measures) = (env.spec().clone(), measures(env.spec())?);
+        Ok(Self { spec, measures, env, columns, seed: which.seed })
     }
 
     /// Plays it to its end and shows every minute to `each`.
@@ -124,10 +127,9 @@ impl Shift {
         driver: &mut Driver,
         mut each: impl FnMut(&Minute<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Ending> {
-        let Self { mut env, spec, mut columns, seed } = self;
-        driver.begin(seed);
-        let (page, burn) = (spec.signal("page"), spec.signal("burn"));
-        let mut incident = Incident::default();
+        let Self { mut env, spec, measures, mut columns, seed } = self;
+        driver.begin(seed, env.scenario_of(0));
+        let mut watch = measures.watch();
         let mut action = vec![0.0; spec.dials.len()];
         let mut dials = action.clone();
         let (drawn, variant) = (env.drawn(0), env.scenario_of(0).to_owned());
@@ -136,8 +138,7 @@ impl Shift {
             driver.act(&spec, minute as usize, &columns.signals, &mut action);
             env.step(Actions::Policy(&action), &mut columns.borrow())?;
             env.dials(0, &mut dials)?;
-            let seen = |index: Option<usize>| index.map_or(0.0, |index| columns.signals[index]);
-            incident.minute(seen(page) > 0.5, seen(burn));
+            watch.step(&measures, &columns.signals);
             each(&Minute {
                 index: minute,
                 signals: &columns.signals,
@@ -148,8 +149,15 @@ impl Shift {
             })?;
             minute += 1;
         }
-        let (stats, outcome) = (env.episode_stats(0), incident.outcome());
-        Ok(Ending { stats, outcome, drawn, digest: env.digest(0), variant })
+        let names = table(spec.world).iter().map(|metric| metric.name);
+        Ok(Ending {
+            stats: env.episode_stats(0),
+            incident: watch.outcome(&measures),
+            metrics: names.zip(watch.metrics(&measures)).collect(),
+            drawn,
+            digest: env.digest(0),
+            variant,
+        })
     }
 }
 

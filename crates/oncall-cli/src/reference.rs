@@ -102,7 +102,7 @@ fn constants(all: &[&PlannedScenario]) -> String {
     let mut hold = None;
     for known in all {
         let constants = reference().scenarios.iter().find(|c| c.scenario == known.scenario);
-        let constants = constants.map(|Constants { hold, .. }| hold);
+        let constants = constants.map(|Constants { zero, .. }| zero);
         hold = hold.or(constants);
         let [low, high] = Bootstrap::new(INTERVAL_SEED).mean(&[&known.returns]).ci95;
         let held = |text: &dyn Fn(f64) -> f64| {
@@ -208,7 +208,7 @@ mod tests {
             let line = text.lines().find(|line| line.contains(&known.hash)).unwrap();
             assert!(line.contains(&known.scenario) && line.contains(&format!("{:.2}", known.mean)));
             let hold = reference().scenarios.iter().find(|c| c.scenario == known.scenario).unwrap();
-            assert!(line.contains(&format!("{:.2}", known.mean - hold.hold.mean)), "{line}");
+            assert!(line.contains(&format!("{:.2}", known.mean - hold.zero.mean)), "{line}");
         }
         for word in
             ["100 test episodes of seed 1", "1500000 minutes", "search seed 1", "10000 train"]

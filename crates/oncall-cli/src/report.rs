@@ -36,14 +36,18 @@ const MINUTES_MAX: u32 = 10_080;
 
 /// Plays the episodes and writes the page.
 pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
-    let policies = &args.policies.0;
+    let scenarios = args
+        .scenarios
+        .iter()
+        .map(|name| scenarios::open_at(name, args.scale))
+        .collect::<Result<Vec<_>, _>>()?;
+    let world = scenarios.first().map_or("", |scenario| scenario.world.spec().world);
+    let policies = &args.policies.as_ref().map_or_else(|| usual(world), |list| list.0.clone());
     ensure!(
         policies.len() <= POLICIES_MAX,
         "policies: found {}, expected at most {POLICIES_MAX} on a page",
         policies.len()
     );
-    let scenarios =
-        args.scenarios.iter().map(|name| scenarios::open(name)).collect::<Result<Vec<_>, _>>()?;
     let contenders: Vec<Contender> =
         policies.iter().map(|text| contender(text)).collect::<Result<_, _>>()?;
     check_folder(&args.out)?;
@@ -77,6 +81,15 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     print(&format!("{}: {} kB\n", args.out.display(), text.len() / 1000))
+}
+
+/// The policies of a page unless told otherwise.
+fn usual(world: &str) -> Vec<String> {
+    let names: &[&str] = match world {
+        "discovery" => &["default", "static", "operator", "oracle"],
+        _ => &["hold", "target-tracking", "hpa", "open-loop", "runbook", "ppo"],
+    };
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// What many episodes say.

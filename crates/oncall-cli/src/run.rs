@@ -8,8 +8,9 @@
 //! `--json` prints one object: `schema_version`, `scenario`, `variant` (of a mixture, the scenario
 //! drawn), `scenario_hash`, `spec_hash`, `seed`, `split`, `policy` (or `null` with `--dials`),
 //! `minutes`, `return` (dollars), `terms` (dollars by name), `budget_burned` (share of the month's
-//! budget), `pages`, `minutes_to_mitigate` (`null` if nothing burned), `unmitigated`, `drawn` (what
-//! the scenario's distributions drew), `digest` (hash of the final state).
+//! budget), in a world with a pager `pages`, `minutes_to_mitigate` (`null` if nothing burned) and
+//! `unmitigated`, in others `metrics` (the world's metrics by name), `drawn` (what the scenario's
+//! distributions drew), `digest` (hash of the final state).
 
 use crate::args::RunArgs;
 use crate::output::{create, exact, hex, note, print, print_json, short};
@@ -18,6 +19,7 @@ use crate::scenarios;
 use anyhow::{Context as _, anyhow, ensure};
 use oncall_core::Spec;
 use oncall_env::Scenario;
+use oncall_eval::metrics::Outcome;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -30,7 +32,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
         !(is_piped && args.json),
         "--out -: expected a file beside --json, whose summary goes to standard output"
     );
-    let mut scenario = scenarios::open(&args.scenario)?;
+    let mut scenario = scenarios::open_at(&args.scenario, args.scale)?;
     if let Some(path) = &args.demand {
         let text = scenarios::read_text(path)?;
         let rates = oncall_env::demand_csv(&path.display().to_string(), &text)
@@ -118,14 +120,14 @@ impl Summary<'_> {
     }
 
     fn json(&self) -> Value {
-        let Ending { stats, outcome, drawn, digest, variant } = self.ending;
+        let Ending { stats, incident, metrics, drawn, digest, variant } = self.ending;
         let spec = self.scenario.world.spec();
         let terms = spec.terms.iter().zip(&stats.terms);
         let terms: Map<String, Value> =
             terms.map(|(term, &sum)| (term.name.to_owned(), json!(sum))).collect();
         let drawn: Map<String, Value> =
             drawn.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-        json!({
+        let mut object = json!({
             "schema_version": 1,
             "scenario": self.scenario.name,
             "variant": variant,
@@ -138,16 +140,23 @@ impl Summary<'_> {
             "return": stats.return_,
             "terms": terms,
             "budget_burned": stats.cost,
-            "pages": outcome.pages,
-            "minutes_to_mitigate": outcome.minutes_to_mitigate,
-            "unmitigated": outcome.unmitigated,
             "drawn": drawn,
             "digest": hex(*digest),
-        })
+        });
+        if let Some(Outcome { pages, minutes_to_mitigate, unmitigated }) = *incident {
+            object["pages"] = json!(pages);
+            object["minutes_to_mitigate"] = json!(minutes_to_mitigate);
+            object["unmitigated"] = json!(unmitigated);
+        }
+        if !metrics.is_empty() {
+            let metrics = metrics.iter().map(|&(name, value)| (name.to_owned(), json!(value)));
+            object["metrics"] = metrics.collect::<Map<String, Value>>().into();
+        }
+        object
     }
 
     fn text(&self) -> String {
-        let Ending { stats, outcome, drawn, digest, variant } = self.ending;
+        let Ending { stats, incident, metrics, drawn, digest, variant } = self.ending;
         let scenario = self.scenario;
         let spec = scenario.world.spec();
         let played =
@@ -156,25 +165,23 @@ impl Summary<'_> {
             (Some(path), _) => format!("dials of {}", path.display()),
             (None, policy) => format!("policy {}", policy.unwrap_or_default()),
         };
-        let pages = match outcome.pages {
-            1 => "1 page".to_owned(),
-            pages => format!("{pages} pages"),
-        };
-        let mitigated = match (outcome.minutes_to_mitigate, outcome.unmitigated) {
-            (None, _) => "nothing to mitigate".to_owned(),
-            (Some(minutes), true) => format!("not mitigated after {minutes} min"),
-            (Some(minutes), false) => format!("mitigated in {minutes} min"),
-        };
+        let incident = incident.map_or(String::new(), |outcome| format!(", {}", in_words(outcome)));
         let list = |items: Vec<String>| {
             if items.is_empty() { "nothing".to_owned() } else { items.join(", ") }
         };
         let terms = spec.terms.iter().zip(&stats.terms);
         let terms = list(terms.map(|(t, &sum)| format!("{} {}", t.name, short(sum, 3))).collect());
+        let measured = if metrics.is_empty() {
+            String::new()
+        } else {
+            let all = metrics.iter().map(|(name, value)| format!("{name} {}", short(*value, 3)));
+            format!("measured       {}\n", list(all.collect()))
+        };
         let drawn = list(drawn.iter().map(|(n, v)| format!("{n} {}", short(*v, 3))).collect());
         format!(
             "scenario       {}{played}, hash {}, spec {}\nepisode        seed {}, split {}, {who}\n\
              played         {} min, digest {}\nreturn         {} usd\nterms          {terms}\n\
-             error budget   {} % of a month burned, {}, {mitigated}\ndrawn          {drawn}\n",
+             error budget   {} % of a month burned{incident}\n{measured}drawn          {drawn}\n",
             scenario.name,
             hex(scenario.hash),
             hex(spec.hash()),
@@ -184,7 +191,20 @@ impl Summary<'_> {
             hex(*digest),
             short(stats.return_, 4),
             short(100.0 * stats.cost, 3),
-            pages,
         )
     }
+}
+
+/// The incident of an episode.
+fn in_words(outcome: Outcome) -> String {
+    let pages = match outcome.pages {
+        1 => "1 page".to_owned(),
+        pages => format!("{pages} pages"),
+    };
+    let mitigated = match (outcome.minutes_to_mitigate, outcome.unmitigated) {
+        (None, _) => "nothing to mitigate".to_owned(),
+        (Some(minutes), true) => format!("not mitigated after {minutes} min"),
+        (Some(minutes), false) => format!("mitigated in {minutes} min"),
+    };
+    format!("{pages}, {mitigated}")
 }

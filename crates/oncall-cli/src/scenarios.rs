@@ -1,5 +1,6 @@
 //! Scenarios by name or path. This is where files are opened; the parser only sees texts.
 
+use crate::args::ScaleArg;
 use anyhow::{Context as _, anyhow, bail};
 use oncall_env::{Files, Scenario, ShippedOr};
 use std::path::{Path, PathBuf};
@@ -30,9 +31,20 @@ pub(crate) fn open(name: &str) -> anyhow::Result<Scenario> {
         return read(path);
     }
     bail!(
-        "scenario: found {name:?}, expected one of {}, or the path of a .json file",
-        oncall_env::shipped_names().join(", ")
+        "scenario: found {name:?}, expected one of {}, {} (each also with @tenth or @full), or the path \
+         of a .json file",
+        oncall_env::shipped_names().join(", "),
+        oncall_env::discovery_names().join(", ")
     )
+}
+
+/// As [`open`], at a scale; what has none refuses one.
+pub(crate) fn open_at(name: &str, scale: Option<ScaleArg>) -> anyhow::Result<Scenario> {
+    let scenario = open(name)?;
+    match scale {
+        Some(scale) => Ok(scenario.with_scale(scale.name()).with_context(|| name.to_owned())?),
+        None => Ok(scenario),
+    }
 }
 
 /// The scenario of a file.
@@ -55,6 +67,12 @@ mod tests {
     #[test]
     fn names_come_before_paths() {
         assert_eq!(open("spike").unwrap().name, "spike");
+        let tenth = open_at("crash-wave", Some(ScaleArg::Tenth)).unwrap();
+        assert_eq!(tenth.name, "crash-wave@tenth");
+        assert_eq!(tenth.hash, open("crash-wave@tenth").unwrap().hash);
+        assert_ne!(tenth.hash, open("crash-wave").unwrap().hash);
+        let error = format!("{:#}", open_at("spike", Some(ScaleArg::Full)).unwrap_err());
+        assert!(error.contains("only scenarios of discovery have one"), "{error}");
         let error = open("spik").unwrap_err().to_string();
         assert!(error.contains("\"spik\"") && error.contains("cache-flush"), "{error}");
         let error = format!("{:#}", open("no/such.json").unwrap_err());

@@ -2,6 +2,7 @@
 //!
 //! The shape of the JSON is described at [`oncall_eval::tune`].
 
+use crate::args::ScaleArg;
 use crate::eval::{check_folder, processors};
 use crate::output::{create, note, print};
 use crate::scenarios;
@@ -23,6 +24,9 @@ use std::path::{Path, PathBuf};
 pub struct TuneArgs {
     /// Name of a shipped scenario, or path of a .json file.
     pub scenario: String,
+    /// How large the fleet is; of discovery only.
+    #[arg(long, value_enum)]
+    pub scale: Option<ScaleArg>,
     /// The policy; parameters as in `hpa:target=0.5,min=6` are where the search begins.
     #[arg(long, value_name = "NAME")]
     pub policy: String,
@@ -45,9 +49,9 @@ pub struct TuneArgs {
 
 /// Searches, prints what was found, and writes the file.
 pub fn run(args: TuneArgs) -> anyhow::Result<()> {
-    let TuneArgs { scenario, policy, episodes, seed, rounds, threads, out } = args;
+    let TuneArgs { scenario, scale, policy, episodes, seed, rounds, threads, out } = args;
     let effort = Effort { episodes, seed, rounds, threads: threads.unwrap_or_else(processors) };
-    let scenario = scenarios::open(&scenario)?;
+    let scenario = scenarios::open_at(&scenario, scale)?;
     let policy: PolicySpec = policy.parse()?;
     if let Some(path) = &out {
         check_folder(path)?;

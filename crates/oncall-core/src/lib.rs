@@ -18,6 +18,7 @@
 
 pub mod digest;
 pub mod draw;
+pub mod field;
 pub mod isa;
 pub mod math;
 pub mod policy;
@@ -28,6 +29,7 @@ pub mod world;
 
 pub use digest::{Digest, fnv1a, hex};
 pub use draw::{Dist, Sampled};
+pub use field::Field;
 pub use policy::{Policy, PolicyKey};
 pub use scaler::{RowScaler, Scaler};
 pub use spec::{Dial, DialKind, Scale, Signal, Spec, Term, View};

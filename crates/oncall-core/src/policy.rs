@@ -2,13 +2,19 @@
 
 /// A rule that an operator could follow.
 ///
-/// One value plays one row of a batch. Elapsed time is read from the dashboard (`shift_min`), so that
+/// One value plays one row of a batch. Elapsed time is read from the dashboard (`shift_min` in the fleet), so that
 /// a rule also works where an action is held over several minutes.
 pub trait Policy: Send {
     /// Forgets everything: a new shift begins.
     fn reset(&mut self, key: PolicyKey);
 
-    /// Decides the dials of the next minute.
+    /// Is told which scenario the episode is of, the one that was drawn of a mixture: after the reset,
+    /// before the first step. Nobody but a reference that is meant to know it may use it.
+    fn told(&mut self, scenario: &str) {
+        let _ = scenario;
+    }
+
+    /// Decides the dials of the next step.
     ///
     /// * `signals`: a full row in the order of `Spec.signals`, natural units, as [`crate::World`]
     ///   writes it; only columns of `View::Operator` are read.

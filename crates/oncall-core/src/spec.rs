@@ -288,6 +288,8 @@ pub struct Spec {
     pub world: &'static str,
     /// Rises with any change of a space or a trajectory.
     pub version: u32,
+    /// Seconds of a tick, the shortest decision: 60 for a world that is played minute by minute.
+    pub tick_s: u32,
     /// The action.
     pub dials: Vec<Dial>,
     /// What can be seen, in the order in which worlds write it.

@@ -96,6 +96,8 @@ pub enum Purpose {
     Network = 4,
     /// The actions of a random policy.
     Policy = 5,
+    /// Delays of the exporters of the discovery world.
+    Scrape = 6,
 }
 
 /// Identity of one episode; everything random in it follows from this.

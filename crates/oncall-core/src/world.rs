@@ -12,13 +12,17 @@ use crate::streams::EpisodeKey;
 ///
 /// The engine guarantees: slices have the stated lengths; a lane is reset before it is stepped; dials
 /// are finite and inside their ranges, or NaN for "keep". The world guarantees: lanes that are not
-/// selected keep every bit; nothing panics; nothing is allocated in `step` or `signals`.
+/// selected keep every bit; nothing panics. The fleet allocates nothing in `step` or `signals`; a world
+/// of discrete events may.
 pub trait World: Send + Sync + 'static {
     /// State of `LANES` environments.
     type Block: Clone + Send + Sync;
 
     /// Environments in a block.
     const LANES: usize;
+
+    /// How much dearer a tick is than to write its signals: what makes a batch worth several threads.
+    const WORK: usize = 1;
 
     /// Whether the world has [`World::column`] and [`World::value`].
     const COLUMNS: bool = false;
@@ -44,10 +48,10 @@ pub trait World: Send + Sync + 'static {
         self.spec().world
     }
 
-    /// Minutes until the engine truncates this lane's episode.
+    /// Ticks until the engine truncates this lane's episode.
     fn length_min(&self, block: &Self::Block, lane: usize) -> u32;
 
-    /// Plays one minute in the lanes where `active` is true.
+    /// Plays one tick, `Spec::tick_s` seconds, in the lanes where `active` is true.
     ///
     /// * `active`: `LANES` flags.
     /// * `dials`: `spec.dials.len() * LANES`, by dial and lane, natural units, NaN keeps.

@@ -63,6 +63,7 @@ pub fn draw_case(seed: u64, case: u64) -> Setup {
         relay_share: 0.125,
         rollout: 10,
         target_load: if u(8, 0) < 0.5 { 0.6 } else { 0.0 },
+        ..Shape::default()
     };
     let default = Dials::default();
     // Half of the cases keep the defaults, so that both are covered.

@@ -48,6 +48,11 @@ impl Scale {
             replicas: 3,
             relay_share: 1.0,
             rollout: 10_000,
+            pace_share: 1.0,
+            admission_share: 1.0,
+            snapshot_share: 1.0,
+            relay_deliveries_per_s: 3_000.0,
+            loss: Loss::default(),
             target_load: 0.6,
         };
         match self {
@@ -73,6 +78,37 @@ impl Scale {
             },
         }
     }
+
+    /// The numbers of the environment of this scale. What is counted for the whole fleet (the pace of a
+    /// rollout, admissions, bytes of snapshots, deliveries of a relay) shrinks with it, so that the same dials
+    /// bind in the same way: a rollout in one service needs more deliveries than the relays can make, one that
+    /// is spread over many a part of them.
+    pub fn env_shape(self) -> Shape {
+        let shape = self.shape();
+        match self {
+            Self::Full => shape,
+            Self::Tenth => Shape {
+                pace_share: 0.1,
+                admission_share: 0.1,
+                snapshot_share: 0.1,
+                relay_deliveries_per_s: 110.0,
+                ..shape
+            },
+            Self::Small => Shape {
+                services: 20,
+                instances: 1_000,
+                nodes: 50,
+                subscriptions: 6,
+                relay_share: 0.25,
+                rollout: 100,
+                pace_share: 0.05,
+                admission_share: 0.05,
+                snapshot_share: 0.0005,
+                relay_deliveries_per_s: 10.0,
+                ..shape
+            },
+        }
+    }
 }
 
 /// Numbers of a world (R11: parameters, not constants).
@@ -94,8 +130,52 @@ pub struct Shape {
     pub relay_share: f64,
     /// Endpoints of the large rollout.
     pub rollout: u32,
+    /// Share of the dial `rollout_pace_per_s` that a fleet of this size turns over.
+    pub pace_share: f64,
+    /// Share of the dial `admission_per_s` that a region of this size admits.
+    pub admission_share: f64,
+    /// Share of the dial `snapshot_budget_mb_s` that a region of this size may send.
+    pub snapshot_share: f64,
+    /// Deliveries that a relay makes in a second.
+    pub relay_deliveries_per_s: f64,
+    /// How the network loses probes.
+    pub loss: Loss,
     /// Attempts at the start, of what the instances of a cell can take; 0 if they can take everything.
     pub target_load: f64,
+}
+
+/// How the network loses probes: hardly ever on a healthy path, nearly always while a node's channel is in a
+/// burst (Gilbert and Elliott).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Loss {
+    /// Share lost on a healthy path.
+    pub calm: f64,
+    /// Share lost within a burst.
+    pub burst: f64,
+    /// Mean length of a burst, seconds.
+    pub burst_s: f64,
+    /// Mean time between two bursts of a node, seconds.
+    pub between_s: f64,
+}
+
+impl Default for Loss {
+    fn default() -> Self {
+        Self { calm: 0.000_5, burst: 0.9, burst_s: 3.0, between_s: 7_200.0 }
+    }
+}
+
+impl Loss {
+    /// Share of all probes that is lost.
+    pub fn mean(&self) -> f64 {
+        let bursting = self.burst_s / (self.burst_s + self.between_s);
+        self.calm + (self.burst - self.calm) * bursting
+    }
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Scale::Small.shape()
+    }
 }
 
 /// What a service declares (R120), as far as the traffic goes.

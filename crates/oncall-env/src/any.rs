@@ -1,6 +1,7 @@
 //! `AnyWorld`, `AnyVecEnv`: a new world is a variant here, and nothing else outside its own crate.
 
 use oncall_core::{Generator, Spec, World};
+use oncall_discovery_env::DiscoveryWorld;
 use oncall_fleet::{FleetLanes, FleetWorld};
 use oncall_vec::{
     Actions, Columns, EpisodeStats, Options, OwnedColumns, ResetColumns, RowInfo, Seeds, Snapshot,
@@ -13,12 +14,15 @@ use std::sync::Arc;
 pub enum AnyWorld {
     /// The fleet.
     Fleet(FleetWorld),
+    /// Discovery.
+    Discovery(DiscoveryWorld),
 }
 
 macro_rules! each {
     ($any:expr, $world:ident => $body:expr) => {
         match $any {
             AnyWorld::Fleet($world) => $body,
+            AnyWorld::Discovery($world) => $body,
         }
     };
 }
@@ -50,6 +54,18 @@ impl AnyWorld {
 pub enum AnyVecEnv {
     /// The fleet.
     Fleet(VecEnv<FleetLanes>),
+    /// Discovery.
+    Discovery(VecEnv<DiscoveryWorld>),
+}
+
+impl AnySnapshot {
+    /// Name of the world whose rows it keeps.
+    fn world(&self) -> &'static str {
+        match self {
+            AnySnapshot::Fleet(_) => "fleet",
+            AnySnapshot::Discovery(_) => "discovery",
+        }
+    }
 }
 
 /// Rows kept in memory; see [`VecEnv::snapshot`].
@@ -57,6 +73,8 @@ pub enum AnyVecEnv {
 pub enum AnySnapshot {
     /// The fleet.
     Fleet(Snapshot<FleetLanes>),
+    /// Discovery.
+    Discovery(Snapshot<DiscoveryWorld>),
 }
 
 macro_rules! methods {
@@ -64,6 +82,7 @@ macro_rules! methods {
         $($(#[$doc])* pub fn $name(&self $(, $arg: $Arg)*) $(-> $Out)? {
             match self {
                 AnyVecEnv::Fleet(env) => env.$name($($arg),*),
+                AnyVecEnv::Discovery(env) => env.$name($($arg),*),
             }
         })*
     };
@@ -74,6 +93,7 @@ macro_rules! methods_mut {
         $($(#[$doc])* pub fn $name(&mut self $(, $arg: $Arg)*) $(-> $Out)? {
             match self {
                 AnyVecEnv::Fleet(env) => env.$name($($arg),*),
+                AnyVecEnv::Discovery(env) => env.$name($($arg),*),
             }
         })*
     };
@@ -85,6 +105,9 @@ impl AnyVecEnv {
         match world {
             AnyWorld::Fleet(world) => {
                 VecEnv::new(Arc::new(FleetLanes::new(world)), num_envs, options).map(Self::Fleet)
+            }
+            AnyWorld::Discovery(world) => {
+                VecEnv::new(Arc::new(world), num_envs, options).map(Self::Discovery)
             }
         }
     }
@@ -145,6 +168,7 @@ impl AnyVecEnv {
     pub fn params_hash(&self) -> u64 {
         match self {
             AnyVecEnv::Fleet(env) => env.world().params_hash(),
+            AnyVecEnv::Discovery(env) => env.world().params_hash(),
         }
     }
 
@@ -152,6 +176,7 @@ impl AnyVecEnv {
     pub fn generator(&self) -> Generator {
         match self {
             AnyVecEnv::Fleet(env) => env.world().generator(),
+            AnyVecEnv::Discovery(env) => env.world().generator(),
         }
     }
 
@@ -159,6 +184,7 @@ impl AnyVecEnv {
     pub fn scenario_of(&self, row: usize) -> &str {
         match self {
             AnyVecEnv::Fleet(env) => env.scenario_of(row),
+            AnyVecEnv::Discovery(env) => env.scenario_of(row),
         }
     }
 
@@ -166,6 +192,7 @@ impl AnyVecEnv {
     pub fn snapshot(&self, rows: &[usize]) -> Result<AnySnapshot, VecError> {
         match self {
             AnyVecEnv::Fleet(env) => env.snapshot(rows).map(AnySnapshot::Fleet),
+            AnyVecEnv::Discovery(env) => env.snapshot(rows).map(AnySnapshot::Discovery),
         }
     }
 
@@ -173,6 +200,10 @@ impl AnyVecEnv {
     pub fn restore(&mut self, snapshot: &AnySnapshot, rows: &[usize]) -> Result<(), VecError> {
         match (self, snapshot) {
             (AnyVecEnv::Fleet(env), AnySnapshot::Fleet(snapshot)) => env.restore(snapshot, rows),
+            (AnyVecEnv::Discovery(env), AnySnapshot::Discovery(snapshot)) => {
+                env.restore(snapshot, rows)
+            }
+            (env, snapshot) => Err(VecError::foreign(snapshot.world(), env.spec().world)),
         }
     }
 }

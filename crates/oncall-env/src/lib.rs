@@ -8,10 +8,10 @@ mod any;
 mod load;
 
 pub use any::{AnySnapshot, AnyVecEnv, AnyWorld};
-pub use load::{Scenario, load, load_named, shipped, shipped_names};
+pub use load::{ScaleError, Scenario, discovery_names, load, load_named, shipped, shipped_names};
 pub use oncall_scenario::{
     Files, MemoryFiles, NoFiles, ScenarioErrors, ShippedFiles, ShippedOr, demand_csv, dials_csv,
-    schema_json, shipped_text,
+    discovery_schema_json, schema_json, shipped_text,
 };
 pub use oncall_vec::{
     Actions, Autoreset, Columns, DECISION_INTERVAL_MIN_MAX, EPISODE_MINUTES_MAX, EpisodeStats,

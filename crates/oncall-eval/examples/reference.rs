@@ -8,7 +8,7 @@
 //! has changed: until then the scores of that scenario are blank.
 
 use oncall_core::Split;
-use oncall_eval::score::{Constants, Hold, Reference, reference};
+use oncall_eval::score::{Constants, Reference, Zero, reference};
 use oncall_eval::{EvalError, Plan, hex, run_policy, stats};
 use oncall_heuristics::PolicySpec;
 use std::error::Error;
@@ -34,12 +34,12 @@ fn measure(name: &'static str) -> Result<Constants, EvalError> {
     Ok(Constants {
         scenario: name.to_owned(),
         hash: hex(scenario.hash),
-        hold: Hold {
+        zero: Zero {
             mean: stats::mean(&returns),
             episodes: plan.episodes,
             seed: plan.seed,
             split: plan.split.name().to_owned(),
         },
-        planner: known.and_then(|known| known.planner.clone()),
+        hundred: known.and_then(|known| known.hundred.clone()),
     })
 }

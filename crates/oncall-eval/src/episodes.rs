@@ -2,9 +2,11 @@
 //!
 //! `scenario`, `policy`, `split`, `index` (from 0; equal ones are the same morning for all policies),
 //! `seed` and `episode` (`oncall run SCENARIO --seed SEED --split SPLIT` plays it), `minutes`,
-//! `return_usd`, the reward terms by name, `budget_burned`, `pages`, `minutes_to_mitigate` (empty where
-//! it never burned) and `unmitigated` (0 or 1). Numbers are the shortest text that reads back the same.
+//! `return_usd`, the reward terms by name and `budget_burned`; in a world with a pager `pages`,
+//! `minutes_to_mitigate` (empty where it never burned) and `unmitigated` (0 or 1); then the metrics of the
+//! world by name. Numbers are the shortest text that reads back the same.
 
+use crate::metrics::{Outcome, table};
 use crate::report::ScenarioEpisodes;
 use crate::runner::EpisodeResult;
 use oncall_core::{Spec, Split};
@@ -20,7 +22,12 @@ pub fn write(
     let mut csv = csv::Writer::from_writer(out);
     let before =
         ["scenario", "policy", "split", "index", "seed", "episode", "minutes", "return_usd"];
-    let after = ["budget_burned", "pages", "minutes_to_mitigate", "unmitigated"];
+    let incident: &[&str] = match spec.signal("page") {
+        Some(_) => &["pages", "minutes_to_mitigate", "unmitigated"],
+        None => &[],
+    };
+    let metrics = table(spec.world).iter().map(|metric| metric.name);
+    let after = ["budget_burned"].into_iter().chain(incident.iter().copied()).chain(metrics);
     let terms = spec.terms.iter().map(|term| term.name);
     csv.write_record(before.into_iter().chain(terms).chain(after))?;
     for scenario in scenarios {
@@ -43,12 +50,15 @@ fn fields(episode: &EpisodeResult) -> Vec<String> {
         episode.return_.to_string(),
     ];
     fields.extend(episode.terms.iter().map(ToString::to_string));
-    fields.extend([
-        episode.budget_burned.to_string(),
-        episode.pages.to_string(),
-        episode.minutes_to_mitigate.map(|minutes| minutes.to_string()).unwrap_or_default(),
-        u8::from(episode.unmitigated).to_string(),
-    ]);
+    fields.push(episode.budget_burned.to_string());
+    if let Some(Outcome { pages, minutes_to_mitigate, unmitigated }) = episode.incident {
+        fields.extend([
+            pages.to_string(),
+            minutes_to_mitigate.map(|minutes| minutes.to_string()).unwrap_or_default(),
+            u8::from(unmitigated).to_string(),
+        ]);
+    }
+    fields.extend(episode.metrics.iter().map(ToString::to_string));
     fields
 }
 
@@ -68,12 +78,10 @@ mod tests {
             return_: -0.1 - 0.2,
             terms,
             budget_burned: 0.25,
-            pages: 2,
-            minutes_to_mitigate: Some(12),
-            unmitigated: true,
+            incident: Some(Outcome { pages: 2, minutes_to_mitigate: Some(12), unmitigated: true }),
+            metrics: Vec::new(),
         };
-        let quiet =
-            EpisodeResult { minutes_to_mitigate: None, unmitigated: false, ..burned.clone() };
+        let quiet = EpisodeResult { incident: Some(Outcome::default()), ..burned.clone() };
         let policy = PolicyEpisodes {
             name: "hpa:target=0.5,min=6".to_owned(),
             params: Vec::new(),

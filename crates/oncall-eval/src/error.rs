@@ -15,6 +15,11 @@ impl EvalError {
         Self { message: message.into() }
     }
 
+    /// What went wrong outside of an evaluation, as a sentence.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(message)
+    }
+
     /// `name = found: expected expected`.
     pub(crate) fn value(
         name: &str,

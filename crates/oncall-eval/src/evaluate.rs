@@ -3,9 +3,9 @@
 use crate::error::EvalError;
 use crate::report::{PolicyEpisodes, Report, ScenarioEpisodes};
 use crate::runner::{EpisodeResult, Plan, run_made, run_policy};
-use crate::score::reference;
+use crate::score::{anchors, reference};
 use oncall_env::Scenario;
-use oncall_heuristics::{Description, Policy, PolicySpec, registry};
+use oncall_heuristics::{Policy, PolicySpec, registry};
 
 /// Builds a policy of another room, which the list of the rules does not know, for a scenario.
 pub type MakePolicy = fn(scenario: &str) -> Box<dyn Policy>;
@@ -18,7 +18,14 @@ pub struct Contender {
     /// What it is.
     pub policy: PolicySpec,
     /// How it is built, if the list of the rules does not know it.
-    make: Option<MakePolicy>,
+    make: Option<Made>,
+}
+
+/// A policy that the list of the rules does not know.
+#[derive(Debug, Clone, Copy)]
+struct Made {
+    make: MakePolicy,
+    worlds: &'static [&'static str],
 }
 
 impl Contender {
@@ -28,19 +35,15 @@ impl Contender {
         Ok(Self { name: text.to_owned(), policy, make: None })
     }
 
-    /// A policy of another room, without parameters; it does not count as a rule.
-    pub fn made(name: &str, make: MakePolicy) -> Self {
-        Self { name: name.to_owned(), policy: PolicySpec::new(name), make: Some(make) }
+    /// A policy of another room that plays some worlds, without parameters; it does not count as a rule.
+    pub fn made(name: &str, worlds: &'static [&'static str], make: MakePolicy) -> Self {
+        let make = Some(Made { make, worlds });
+        Self { name: name.to_owned(), policy: PolicySpec::new(name), make }
     }
 
-    /// Whether it is an honest rule: neither trained, nor a planner, nor a cheat.
+    /// Whether it is an honest rule: neither trained, nor a planner, nor a cheat or told the scenario.
     pub fn is_rule(&self) -> bool {
-        if self.make.is_some() {
-            return false;
-        }
-        let name = self.policy.name.as_str();
-        let is_trained = registry::describe(name).is_some_and(Description::is_trained);
-        !is_trained && registry::cheats().all(|cheat| cheat != name)
+        self.make.is_none() && registry::is_rule(&self.policy.name)
     }
 
     /// Plays a scenario; see [`run_policy`].
@@ -51,19 +54,22 @@ impl Contender {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<Vec<EpisodeResult>, EvalError> {
         match self.make {
-            Some(make) => run_made(scenario, &|| Ok(make(&scenario.name)), plan, progress),
+            Some(Made { make, .. }) => {
+                run_made(scenario, &|| Ok(make(&scenario.name)), plan, progress)
+            }
             None => run_policy(scenario, &self.policy, plan, progress),
         }
     }
 }
 
-/// The policies that `oncall eval` compares unless told otherwise: all that are honest and need no
-/// parameters.
-pub fn default_contenders() -> Vec<Contender> {
+/// The policies that `oncall eval` compares in a world unless told otherwise: all that are honest and
+/// need no parameters.
+pub fn default_contenders(world: &str) -> Vec<Contender> {
     let cheats: Vec<&str> = registry::cheats().collect();
-    let honest = oncall_heuristics::names().filter(|name| !cheats.contains(name));
-    // Without parameters `fixed` is `hold`.
-    let named = honest.filter(|name| *name != "fixed");
+    let honest = oncall_heuristics::names_for(world).filter(|name| !cheats.contains(name));
+    // Without parameters `fixed` is `hold`; so is whoever has score 0.
+    let zero = anchors(world).zero;
+    let named = honest.filter(|name| *name != "fixed" && (*name != "hold" || zero == "hold"));
     let contender =
         |name: &str| Contender { name: name.to_owned(), policy: PolicySpec::new(name), make: None };
     named.map(contender).collect()
@@ -99,7 +105,7 @@ pub fn evaluate(
     }
     // All parameters first: a typing error must not cost the minutes of those before it.
     for contender in contenders {
-        resolved(contender, &scenarios[0].name)?;
+        resolved(contender, &scenarios[0])?;
     }
     let mut all = Vec::new();
     for scenario in scenarios {
@@ -109,7 +115,7 @@ pub fn evaluate(
             let tell = |minutes| progress(Progress { scenario: names.0, policy: names.1, minutes });
             played.policies.push(PolicyEpisodes {
                 name: contender.name.clone(),
-                params: resolved(contender, &scenario.name)?.params,
+                params: resolved(contender, scenario)?.params,
                 is_rule: contender.is_rule(),
                 episodes: contender.run(scenario, plan, &tell)?,
             });
@@ -120,10 +126,15 @@ pub fn evaluate(
 }
 
 /// The policy with every parameter that it plays a scenario with.
-fn resolved(contender: &Contender, scenario: &str) -> Result<PolicySpec, EvalError> {
+fn resolved(contender: &Contender, scenario: &Scenario) -> Result<PolicySpec, EvalError> {
+    let world = scenario.world.spec().world;
     match contender.make {
+        Some(Made { worlds, .. }) if !worlds.contains(&world) => {
+            let plays = format!("a policy that plays {world}; it plays {}", worlds.join(" and "));
+            Err(EvalError::value("policies", &contender.name, plays))
+        }
         Some(_) => Ok(contender.policy.clone()),
-        None => Ok(registry::resolve(&contender.policy, scenario)?),
+        None => Ok(registry::resolve(&contender.policy, world, &scenario.name)?),
     }
 }
 

@@ -41,7 +41,9 @@
 //!   [`crate::planned`]. Null where the planner's episodes are unknown.
 //! * `budget_burned` (share of a month's error budget), `terms` (dollars) and `pages` are means an
 //!   episode. `minutes_to_mitigate.median` is over the episodes in which it burned, and null if it
-//!   never did; both shares are of all episodes. See [`crate::metrics`].
+//!   never did; both shares are of all episodes. See [`crate::metrics`]. `pages` and
+//!   `minutes_to_mitigate` are those of a world with a pager. A world with a table of metrics has
+//!   `metrics` instead: means over the episodes, by name; null where no episode has one.
 //! * `improvement`: for each pair of policies, the share of mornings on which `a` gets more than `b`,
 //!   half of the ties included.
 //! * `aggregate`: each policy's score over all episodes of the scenarios that have a reference,
@@ -159,6 +161,16 @@ pub struct PolicyReport {
     pub budget_burned: f64,
     #[serde(serialize_with = "as_map")]
     pub terms: Vec<(String, f64)>,
+    #[serde(flatten)]
+    pub incident: Option<IncidentReport>,
+    #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<(String, f64)>,
+}
+
+/// What the pager says, in a world that has one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of the JSON, which the module describes")]
+pub struct IncidentReport {
     pub pages: f64,
     pub minutes_to_mitigate: Mitigation,
 }

@@ -5,7 +5,7 @@
 //! ends, and results are sorted by the number of their episode.
 
 use crate::error::EvalError;
-use crate::metrics::{Incident, Outcome};
+use crate::metrics::{Measures, Outcome, Watch};
 use oncall_core::streams::row_seed;
 use oncall_core::{Generator, Spec, Split};
 use oncall_env::{Actions, AnyVecEnv, Autoreset, Columns, Options, OwnedColumns, Scenario, Seeds};
@@ -33,12 +33,10 @@ pub struct EpisodeResult {
     pub terms: Vec<f64>,
     /// Share of the month's error budget burned.
     pub budget_burned: f64,
-    /// Rising edges of the pager; see [`crate::metrics`].
-    pub pages: u32,
-    /// Minutes to mitigate; `None` if the burn was never above 1.
-    pub minutes_to_mitigate: Option<u32>,
-    /// Whether the episode ended before the incident was mitigated.
-    pub unmitigated: bool,
+    /// How the incident went, in a world with a pager; see [`crate::metrics`].
+    pub incident: Option<Outcome>,
+    /// The metrics of the world, in the order of [`crate::metrics::table`].
+    pub metrics: Vec<f64>,
 }
 
 /// Which episodes are played, and how.
@@ -77,7 +75,7 @@ pub fn run_policy(
     plan: Plan,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<EpisodeResult>, EvalError> {
-    let make = || Ok(oncall_heuristics::build_for(policy, &scenario.name)?);
+    let make = || Ok(oncall_heuristics::build_for(policy, scenario.world.spec(), &scenario.name)?);
     play(scenario, &make, plan, ROWS_A_THREAD, progress)
 }
 
@@ -153,13 +151,12 @@ struct Player<'a> {
     columns: OwnedColumns,
     policies: Vec<Box<dyn Policy>>,
     actions: Vec<f64>,
-    incidents: Vec<Incident>,
+    measures: Measures,
+    watches: Vec<Watch>,
     /// Episode that each row plays; `None` once the queue is empty.
     playing: Vec<Option<usize>>,
     seeds: Vec<Option<u64>>,
     mask: Vec<bool>,
-    page: usize,
-    burn: usize,
     queue: &'a AtomicUsize,
     plan: Plan,
 }
@@ -177,16 +174,16 @@ impl<'a> Player<'a> {
             Options { autoreset: Autoreset::Disabled, split: plan.split, ..Options::default() };
         let env = AnyVecEnv::new(scenario.world.clone(), rows, options)?;
         let spec = env.spec();
+        let measures = measures(spec)?;
         Ok(Self {
             columns: env.columns(),
             policies: (0..rows).map(|_| make()).collect::<Result<_, _>>()?,
             actions: vec![f64::NAN; rows * spec.dials.len()],
-            incidents: vec![Incident::default(); rows],
+            watches: vec![measures.watch(); rows],
+            measures,
             playing: vec![None; rows],
             seeds: vec![None; rows],
             mask: vec![true; rows],
-            page: signal(spec, "page")?,
-            burn: signal(spec, "burn")?,
             env,
             queue,
             plan,
@@ -224,7 +221,7 @@ impl<'a> Player<'a> {
             let index = index.min(self.plan.episodes - 1);
             let seed = episode_seed(self.plan.seed, index, generator);
             self.seeds[row] = Some(seed);
-            self.incidents[row] = Incident::default();
+            self.watches[row] = self.measures.watch();
             self.policies[row].reset(PolicyKey { seed, episode: 0 });
         }
         if self.playing.iter().all(Option::is_none) {
@@ -232,6 +229,9 @@ impl<'a> Player<'a> {
         }
         let mut out = self.columns.borrow_reset();
         self.env.reset(Seeds::Rows(&self.seeds), Some(&self.mask), &mut out)?;
+        for row in (0..self.mask.len()).filter(|&row| self.mask[row]) {
+            self.policies[row].told(self.env.scenario_of(row));
+        }
         Ok(())
     }
 
@@ -256,8 +256,8 @@ impl<'a> Player<'a> {
             signals: Some(&mut *signals),
         };
         self.env.step(Actions::Policy(&self.actions), &mut out)?;
-        for (incident, signals) in self.incidents.iter_mut().zip(signals.chunks_exact(width)) {
-            incident.minute(signals[self.page] > 0.5, signals[self.burn]);
+        for (watch, signals) in self.watches.iter_mut().zip(signals.chunks_exact(width)) {
+            watch.step(&self.measures, signals);
         }
         Ok(())
     }
@@ -274,7 +274,7 @@ impl<'a> Player<'a> {
 
     fn result(&self, row: usize) -> EpisodeResult {
         let stats = self.env.episode_stats(row);
-        let Outcome { pages, minutes_to_mitigate, unmitigated } = self.incidents[row].outcome();
+        let watch = &self.watches[row];
         EpisodeResult {
             seed: stats.seed,
             episode: stats.episode,
@@ -282,18 +282,17 @@ impl<'a> Player<'a> {
             return_: stats.return_,
             terms: stats.terms,
             budget_burned: stats.cost,
-            pages,
-            minutes_to_mitigate,
-            unmitigated,
+            incident: watch.outcome(&self.measures),
+            metrics: watch.metrics(&self.measures),
         }
     }
 }
 
-fn signal(spec: &Spec, name: &str) -> Result<usize, EvalError> {
-    let missing = || {
-        EvalError::new(format!("signals of the world {}: expected one named {name}", spec.world))
-    };
-    spec.signal(name).ok_or_else(missing)
+/// Where the signals of the world's metrics stand.
+pub fn measures(spec: &Spec) -> Result<Measures, EvalError> {
+    Measures::of(spec).map_err(|(world, name)| {
+        EvalError::new(format!("signals of the world {world}: expected one named {name}"))
+    })
 }
 
 #[cfg(test)]
@@ -310,8 +309,10 @@ mod tests {
 
     fn results(scenario: &str, policy: &str, plan: Plan, rows: usize) -> Vec<EpisodeResult> {
         let policy: PolicySpec = policy.parse().unwrap();
-        let make = || Ok(oncall_heuristics::build_for(&policy, scenario).unwrap());
-        play(&shipped(scenario), &make, plan, rows, &|_| ()).unwrap()
+        let scenario = shipped(scenario);
+        let build = oncall_heuristics::build_for;
+        let make = || Ok(build(&policy, scenario.world.spec(), &scenario.name).unwrap());
+        play(&scenario, &make, plan, rows, &|_| ()).unwrap()
     }
 
     /// The mixture's episodes differ in length, so rows go on to the next at different minutes.
@@ -383,11 +384,12 @@ mod tests {
             result.terms.iter().zip(&terms).for_each(|(a, b)| near(*a, *b));
             near(result.return_, -terms.iter().sum::<f64>());
             near(result.budget_burned, before - of(&columns, "budget_left"));
-            assert_eq!(result.pages, pages);
+            let incident = result.incident.unwrap();
+            assert_eq!(incident.pages, pages);
             // Nobody rolls the bad build back: it burns to the end.
             assert_eq!(last, result.minutes - 1);
-            assert_eq!(result.minutes_to_mitigate, first.map(|first| result.minutes - first));
-            assert!(result.unmitigated);
+            assert_eq!(incident.minutes_to_mitigate, first.map(|first| result.minutes - first));
+            assert!(incident.unmitigated);
         }
     }
 

@@ -1,16 +1,38 @@
-//! The normalised score: 0 is what `hold` gets, 100 what the reference planner gets.
+//! The normalised score: 0 is what a plain policy gets, 100 what a reference gets.
 //!
-//! `score = 100 (return - hold) / (planner - hold)`, with the means of the committed file
-//! `reference.json`: `hold` measured on training episodes (`cargo run --release -p oncall-eval
-//! --example reference` mints it again), the planner's as the entry's `source` says. A score may be
-//! negative, and above 100 where a policy beats the reference. The constants are taken as exact: a
-//! score's interval is that of the return.
+//! `score = 100 (return - zero) / (hundred - zero)`, with the means of the committed file
+//! `reference.json`. Which policies these are is said for each world by [`anchors`]; for the fleet `hold`
+//! and the reference planner. `cargo run --release -p oncall-eval --example reference` measures on
+//! training episodes what can be played, and an entry's `source` says where score 100 comes from. A
+//! score may be negative, and above 100 where a policy beats the reference. The constants are taken as
+//! exact: a score's interval is that of the return.
 //!
 //! They belong to one version of a scenario. A file of the same name and another hash has no score.
 
 use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
+
+/// Who gets 0 and who gets 100 in a world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Anchors {
+    /// Name of the policy with score 0.
+    pub zero: &'static str,
+    /// Who has score 100, for people.
+    pub hundred: &'static str,
+    /// The policy with score 100, where it is one that can be played.
+    pub hundred_policy: Option<&'static str>,
+}
+
+/// The anchors of a world.
+pub fn anchors(world: &str) -> Anchors {
+    match world {
+        "discovery" => {
+            Anchors { zero: "default", hundred: "oracle", hundred_policy: Some("oracle") }
+        }
+        _ => Anchors { zero: "hold", hundred: "reference planner", hundred_policy: None },
+    }
+}
 
 /// The committed constants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,16 +52,16 @@ pub struct Constants {
     pub scenario: String,
     /// Its hash, in hex; see [`crate::hex`].
     pub hash: String,
-    /// What `hold` gets.
-    pub hold: Hold,
-    /// What the planner gets, where that is known.
-    pub planner: Option<Planner>,
+    /// What gets 0.
+    pub zero: Zero,
+    /// What gets 100, where that is known.
+    pub hundred: Option<Hundred>,
 }
 
-/// Mean return of `hold`, and how it was measured.
+/// Mean return of the policy with score 0, and how it was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hold {
+pub struct Zero {
     /// Mean return, dollars.
     pub mean: f64,
     /// Episodes played.
@@ -50,10 +72,10 @@ pub struct Hold {
     pub split: String,
 }
 
-/// Mean return of the planner, and where it comes from.
+/// Mean return with score 100, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Planner {
+pub struct Hundred {
     /// Mean return, dollars.
     pub mean: f64,
     /// One sentence.
@@ -74,40 +96,40 @@ pub fn reference() -> &'static Reference {
 }
 
 impl Reference {
-    /// The map from returns to scores of a scenario, if it and its planner are known.
+    /// The map from returns to scores of a scenario, if both its constants are known.
     pub fn score(&self, scenario: &str, hash: u64) -> Option<Score> {
         let hash = crate::hex(hash);
         let known = self.scenarios.iter().find(|c| c.scenario == scenario && c.hash == hash)?;
-        Score::new(known.hold.mean, known.planner.as_ref()?.mean)
+        Score::new(known.zero.mean, known.hundred.as_ref()?.mean)
     }
 }
 
 /// The line from returns to scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    hold: f64,
-    planner: f64,
+    zero: f64,
+    hundred: f64,
 }
 
 impl Score {
-    /// `None` unless the planner does better than `hold`.
-    pub fn new(hold: f64, planner: f64) -> Option<Self> {
-        (planner > hold).then_some(Self { hold, planner })
+    /// `None` unless the reference does better than the policy with score 0.
+    pub fn new(zero: f64, hundred: f64) -> Option<Self> {
+        (hundred > zero).then_some(Self { zero, hundred })
     }
 
-    /// Mean return of the planner, dollars.
-    pub fn planner(self) -> f64 {
-        self.planner
+    /// Mean return with score 100, dollars.
+    pub fn hundred(self) -> f64 {
+        self.hundred
     }
 
     /// The score of a return.
     pub fn of(self, return_: f64) -> f64 {
-        100.0 * (return_ - self.hold) / (self.planner - self.hold)
+        100.0 * (return_ - self.zero) / (self.hundred - self.zero)
     }
 
     /// The score of an estimated return.
     pub fn of_estimate(self, estimate: Estimate) -> Estimate {
-        let factor = 100.0 / (self.planner - self.hold);
-        estimate.affine(factor, -factor * self.hold)
+        let factor = 100.0 / (self.hundred - self.zero);
+        estimate.affine(factor, -factor * self.zero)
     }
 }

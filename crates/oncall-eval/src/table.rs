@@ -1,6 +1,8 @@
 //! The report for terminals: fixed width, no colours, policies from best to worst.
 
-use crate::report::{Improvement, Report, ScenarioReport, Stat};
+use crate::metrics;
+use crate::report::{Improvement, IncidentReport, Mitigation, Report, ScenarioReport, Stat};
+use crate::score::{Anchors, anchors};
 use crate::stats::Figure;
 use std::fmt::Write as _;
 
@@ -25,6 +27,7 @@ pub fn text(report: &Report) -> String {
         out.push_str(&returns(scenario, &order));
         out.push('\n');
         out.push_str(&dollars(scenario, &order));
+        out.push_str(&measured(&report.world, scenario, &order));
         out.push_str(&against(scenario, &order));
         if order.len() > 1 {
             out.push_str("\nshare of mornings on which the row's policy beats the column's\n");
@@ -36,17 +39,29 @@ pub fn text(report: &Report) -> String {
         out.push_str(&aggregate(report));
         out.push('\n');
     }
-    out.push_str(LEGEND);
+    out.push_str(&legend(report));
     out
 }
 
-const LEGEND: &str = "\
-Returns and terms in dollars an episode. Brackets: 95 % bootstrap interval of the mean. IQM: mean of
-the middle half of the episodes. Score: 0 = hold, 100 = reference planner. Mitigated: median minutes
-from the first burn above 1 to the last before ten quiet minutes; open: not mitigated by the end.
-Difference: mean over the same mornings, dollars; gap closed: as a share of what the planner is better than
-the rule; beats planner: share of the planner's own episodes on which the policy gets more.
-";
+fn legend(report: &Report) -> String {
+    let Anchors { zero, hundred, .. } = anchors(&report.world);
+    let has_incident =
+        report.scenarios.iter().flat_map(|s| &s.policies).any(|p| p.incident.is_some());
+    let incident = if has_incident {
+        " Mitigated: median minutes\nfrom the first burn above 1 to the last before ten quiet minutes; \
+         open: not mitigated by the end."
+    } else {
+        ""
+    };
+    // The name of the reference is long only where it stands alone.
+    let who = hundred.rsplit(' ').next().unwrap_or(hundred);
+    format!(
+        "Returns and terms in dollars an episode. Brackets: 95 % bootstrap interval of the mean. IQM: mean of\n\
+         the middle half of the episodes. Score: 0 = {zero}, 100 = {hundred}.{incident}\n\
+         Difference: mean over the same mornings, dollars; gap closed: as a share of what the {who} is better than\n\
+         the rule; beats {who}: share of the {who}'s own episodes on which the policy gets more.\n"
+    )
+}
 
 /// Indices of the policies, the best mean return first.
 fn best_first(scenario: &ScenarioReport) -> Vec<usize> {
@@ -85,20 +100,46 @@ fn dollars(scenario: &ScenarioReport, order: &[usize]) -> String {
     let name = |(name, _): &(String, f64)| name.trim_end_matches("_usd").to_owned();
     let mut head = vec!["policy".to_owned()];
     head.extend(terms.iter().map(name));
-    head.extend(["burned", "pages", "mitigated", "open"].map(str::to_owned));
+    head.push("burned".to_owned());
+    let has_incident = scenario.policies.iter().any(|policy| policy.incident.is_some());
+    if has_incident {
+        head.extend(["pages", "mitigated", "open"].map(str::to_owned));
+    }
     let mut table = Grid::new(head);
     for &i in order {
         let policy = &scenario.policies[i];
-        let mitigation = policy.minutes_to_mitigate;
         let mut cells = vec![label(&policy.name)];
         cells.extend(policy.terms.iter().map(|(_, usd)| number(*usd, 2)));
         cells.push(format!("{} %", number(100.0 * policy.budget_burned, 2)));
-        cells.push(number(policy.pages, 2));
-        cells.push(mitigation.median.map_or(NONE.to_owned(), |m| format!("{} min", number(m, 1))));
-        cells.push(format!("{} %", number(100.0 * mitigation.share_unmitigated, 1)));
+        if let Some(IncidentReport { pages, minutes_to_mitigate }) = policy.incident {
+            let Mitigation { median, share_unmitigated, .. } = minutes_to_mitigate;
+            cells.push(number(pages, 2));
+            cells.push(median.map_or(NONE.to_owned(), |m| format!("{} min", number(m, 1))));
+            cells.push(format!("{} %", number(100.0 * share_unmitigated, 1)));
+        }
         table.row(cells);
     }
     table.text()
+}
+
+/// The metrics of the world, in a world that has some.
+fn measured(world: &str, scenario: &ScenarioReport, order: &[usize]) -> String {
+    let metrics = metrics::table(world);
+    if metrics.is_empty() {
+        return String::new();
+    }
+    let head = ["policy"].into_iter().chain(metrics.iter().map(|metric| metric.label));
+    let mut table = Grid::new(head.map(str::to_owned).collect());
+    for &i in order {
+        let policy = &scenario.policies[i];
+        let mut cells = vec![label(&policy.name)];
+        cells.extend(metrics.iter().zip(&policy.metrics).map(|(metric, (_, value))| {
+            let shown = metric.factor * value;
+            if shown.is_nan() { NONE.to_owned() } else { number(shown, 2) + metric.unit }
+        }));
+        table.row(cells);
+    }
+    format!("\n{}", table.text())
 }
 
 /// Who is better than the best rule and than the planner; nothing where there is neither.

@@ -103,7 +103,7 @@ pub fn tune(
     effort: Effort,
     progress: &mut dyn FnMut(Step),
 ) -> Result<Tuned, EvalError> {
-    let start = registry::resolve(start, &scenario.name)?;
+    let start = registry::resolve(start, scenario.world.spec().world, &scenario.name)?;
     let options = options(&start, effort)?;
     // 32 bits, which every reader of JSON keeps.
     let fresh_seed = mix(effort.seed, 0x6672_6573) >> 32;

@@ -81,7 +81,7 @@ fn what_cannot_be_compared_is_refused() {
 
 #[test]
 fn all_honest_policies_are_compared_by_default() {
-    let names: Vec<String> = default_contenders().into_iter().map(|c| c.name).collect();
+    let names: Vec<String> = default_contenders("fleet").into_iter().map(|c| c.name).collect();
     for name in ["hold", "target-tracking", "hpa", "runbook", "open-loop", "random"] {
         assert!(names.iter().any(|known| known == name), "{name}");
     }

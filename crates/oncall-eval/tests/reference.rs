@@ -13,18 +13,18 @@ fn hold_gets_what_the_file_says() {
     for constants in &reference().scenarios {
         let scenario = oncall_env::shipped(&constants.scenario).unwrap();
         assert_eq!(constants.hash, hex(scenario.hash), "{}", constants.scenario);
-        let hold = &constants.hold;
-        assert!(hold.split == "train" && hold.episodes >= 1000, "{}", constants.scenario);
+        let zero = &constants.zero;
+        assert!(zero.split == "train" && zero.episodes >= 1000, "{}", constants.scenario);
         // All episodes again where a score depends on them, and a sample elsewhere.
-        let is_scored = constants.planner.is_some();
-        let episodes = if is_scored { hold.episodes } else { 500 };
-        let plan = Plan { episodes, split: Split::Train, seed: hold.seed, threads: 2 };
+        let is_scored = constants.hundred.is_some();
+        let episodes = if is_scored { zero.episodes } else { 500 };
+        let plan = Plan { episodes, split: Split::Train, seed: zero.seed, threads: 2 };
         let played = run_policy(&scenario, &PolicySpec::new("hold"), plan, &|_| ()).unwrap();
         let returns: Vec<f64> = played.iter().map(|episode| episode.return_).collect();
         let mean = stats::mean(&returns);
         let variance = stats::mean(&returns.iter().map(|r| (r - mean).powi(2)).collect::<Vec<_>>());
         let tolerance = if is_scored { 1e-9 } else { 5.0 * (variance / episodes as f64).sqrt() };
-        assert!((mean - hold.mean).abs() <= tolerance, "{}: {mean}", constants.scenario);
+        assert!((mean - zero.mean).abs() <= tolerance, "{}: {mean}", constants.scenario);
     }
 }
 
@@ -34,8 +34,8 @@ fn the_three_mornings_have_a_score_and_others_do_not() {
         let hash = oncall_env::shipped(name).unwrap().hash;
         let scored = ["spike", "bad-build", "cache-flush"].contains(&name);
         let constants = reference().scenarios.iter().find(|c| c.scenario == name).unwrap();
-        assert_eq!(reference().score(name, hash).is_some(), constants.planner.is_some(), "{name}");
-        assert!(constants.planner.is_some() || !scored, "{name}");
+        assert_eq!(reference().score(name, hash).is_some(), constants.hundred.is_some(), "{name}");
+        assert!(constants.hundred.is_some() || !scored, "{name}");
         assert!(reference().score(name, hash ^ 1).is_none(), "{name}");
     }
 }

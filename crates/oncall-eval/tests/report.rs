@@ -1,9 +1,10 @@
 //! The report of hand-made episodes: every number by hand, and the shape of the JSON.
 
 use oncall_core::{Spec, Split};
+use oncall_eval::metrics::Outcome;
 use oncall_eval::planned::BeatsPlanner;
 use oncall_eval::report::{PolicyEpisodes, Report, ScenarioEpisodes};
-use oncall_eval::score::{Constants, Hold, Planner, Reference};
+use oncall_eval::score::{Constants, Hundred, Reference, Zero};
 use oncall_eval::stats::Bootstrap;
 use oncall_eval::{EpisodeResult, Plan, hex, overall, table};
 use serde_json::Value;
@@ -24,9 +25,12 @@ fn episode(return_: f64, mitigated: Option<u32>, unmitigated: bool) -> EpisodeRe
         return_,
         terms,
         budget_burned: -return_ / 1000.0,
-        pages: u32::from(mitigated.is_some()),
-        minutes_to_mitigate: mitigated,
-        unmitigated,
+        incident: Some(Outcome {
+            pages: u32::from(mitigated.is_some()),
+            minutes_to_mitigate: mitigated,
+            unmitigated,
+        }),
+        metrics: Vec::new(),
     }
 }
 
@@ -58,8 +62,8 @@ fn reference() -> Reference {
     let constants = |scenario: &str, hash: u64, planner: Option<f64>| Constants {
         scenario: scenario.to_owned(),
         hash: hex(hash),
-        hold: Hold { mean: -60.0, episodes: 1000, seed: 1, split: "train".to_owned() },
-        planner: planner.map(|mean| Planner { mean, source: "by hand".to_owned() }),
+        zero: Zero { mean: -60.0, episodes: 1000, seed: 1, split: "train".to_owned() },
+        hundred: planner.map(|mean| Hundred { mean, source: "by hand".to_owned() }),
     };
     Reference {
         schema_version: 1,

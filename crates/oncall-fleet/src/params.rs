@@ -3,6 +3,7 @@
 //! The records below are the single listing of the constants: names, units, ranges, defaults and
 //! meanings. Scenario files, their JSON Schema and the documentation are made from it.
 
+pub use oncall_core::Field;
 use oncall_core::streams::Purpose;
 use oncall_core::{Dist, EpisodeKey, Generator, Words};
 
@@ -10,25 +11,6 @@ use oncall_core::{Dist, EpisodeKey, Generator, Words};
 pub const BOOT_DELAY_MAX_MIN: usize = 15;
 /// Highest number of surges, of deploys and of flushes in a scenario.
 pub const EVENTS_MAX: usize = 4;
-
-/// One number of a scenario file.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Field {
-    /// Name in the file; unit last.
-    pub name: &'static str,
-    /// Value when the file says nothing; `None` where the file must say it.
-    pub default: Option<f64>,
-    /// Lowest value.
-    pub low: f64,
-    /// Highest value.
-    pub high: f64,
-    /// Natural unit; empty for a share or a plain number.
-    pub unit: &'static str,
-    /// Whole numbers only; a drawn value is rounded half to even.
-    pub whole: bool,
-    /// One sentence.
-    pub doc: &'static str,
-}
 
 /// A group of numbers of a scenario file.
 pub trait Record: Slots + Copy {

@@ -18,6 +18,7 @@ pub fn spec() -> Spec {
     Spec {
         world: "fleet",
         version: VERSION,
+        tick_s: 60,
         dials: dials::table(),
         signals: signals::table(),
         terms: vec![

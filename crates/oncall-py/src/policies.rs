@@ -6,7 +6,8 @@ use crate::vec_core::VecCore;
 use numpy::{PyArray1, PyArrayMethods};
 use oncall_core::{Dial, DialKind};
 use oncall_env::{AnyVecEnv, RowInfo};
-use oncall_heuristics::{Policy, PolicyKey, PolicySpec, build_for, registry};
+use oncall_heuristics::{Policy, PolicyKey};
+use oncall_planner::{build_policy, policies};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Mutex;
@@ -19,11 +20,12 @@ struct Row {
 
 impl Row {
     /// Forgets the old episode if a new one has begun, however that came about.
-    fn follow(&mut self, info: &RowInfo) {
+    fn follow(&mut self, info: &RowInfo, scenario: &str) {
         let key = PolicyKey { seed: info.seed, episode: info.episode };
         let continues = self.last.is_some_and(|(last, minute)| last == key && minute < info.minute);
         if !continues {
             self.policy.reset(key);
+            self.policy.told(scenario);
         }
         self.last = Some((key, info.minute));
     }
@@ -34,10 +36,6 @@ impl Row {
 pub(crate) struct PolicyCore {
     rows: Mutex<Vec<Row>>,
     text: String,
-}
-
-fn parse(py: Python<'_>, text: &str) -> PyResult<PolicySpec> {
-    text.parse::<PolicySpec>().map_err(|error| Class::Option.err(py, error.to_string()))
 }
 
 /// A dial's number in the box space; a dial that cannot keep is set to where it stands.
@@ -61,8 +59,7 @@ fn natural_column<'py>(py: Python<'py>, dial: &Dial, column: &[f64]) -> Bound<'p
 impl PolicyCore {
     #[new]
     fn new(py: Python<'_>, policy: &str, core: &VecCore) -> PyResult<Self> {
-        let spec = parse(py, policy)?;
-        let build = || build_for(&spec, core.scenario_name());
+        let build = || build_policy(policy, core.spec_ref(), core.scenario_name());
         let rows: Result<Vec<Row>, _> =
             (0..core.rows()).map(|_| build().map(|policy| Row { policy, last: None })).collect();
         let rows = rows.map_err(|error| Class::Option.err(py, error.to_string()))?;
@@ -120,9 +117,10 @@ impl PolicyCore {
                 format!("env: {} rows, expected {}, those of the policy", core.rows(), rows.len());
             return Err(Class::Shape.err(py, message));
         }
-        let info: Vec<RowInfo> =
-            core.with(py, |engine| Ok((0..rows.len()).map(|row| engine.row(row)).collect()))?;
-        if let Some(row) = info.iter().position(|info| info.length_min == 0) {
+        let of = |engine: &AnyVecEnv, row| (engine.row(row), engine.scenario_of(row).to_owned());
+        let info: Vec<(RowInfo, String)> =
+            core.with(py, |engine| Ok((0..rows.len()).map(|row| of(engine, row)).collect()))?;
+        if let Some(row) = info.iter().position(|(info, _)| info.length_min == 0) {
             let message = format!("act: row {row} was never reset, expected a reset first");
             return Err(Class::Order.err(py, message));
         }
@@ -130,17 +128,15 @@ impl PolicyCore {
         let signals = core.matrix(py, width, AnyVecEnv::signals)?;
         let mut actions = vec![f64::NAN; rows.len() * spec.dials.len()];
         let slots = actions.chunks_exact_mut(spec.dials.len()).zip(signals.chunks_exact(width));
-        for ((row, info), (action, seen)) in rows.iter_mut().zip(&info).zip(slots) {
-            row.follow(info);
+        for ((row, (info, scenario)), (action, seen)) in rows.iter_mut().zip(&info).zip(slots) {
+            row.follow(info, scenario);
             row.policy.act(seen, action);
         }
         Ok(actions)
     }
 }
 
-/// Names of the rule-based policies with a sentence on each.
+/// Names of all policies with a sentence on each.
 pub(crate) fn described() -> Vec<(&'static str, &'static str)> {
-    registry::names()
-        .filter_map(|name| registry::describe(name).map(|description| (name, description.doc)))
-        .collect()
+    policies().map(|policy| (policy.name, policy.doc)).collect()
 }

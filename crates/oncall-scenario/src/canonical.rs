@@ -46,6 +46,30 @@ fn pairs(items: usize, fields: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..items).flat_map(move |item| (0..fields).map(move |field| (item, field)))
 }
 
+/// The same of a scenario of discovery; its scale counts apart.
+pub(crate) fn discovery_hash(params: &oncall_discovery_env::Params) -> u64 {
+    use oncall_discovery_env::params::{Section, Target};
+    let mut text = String::from("discovery scenario 1\n");
+    let mut numbers = params.numbers.clone();
+    let sections = Section::ALL.iter().flat_map(|&section| {
+        (0..section.fields().len()).map(move |field| Target::Section(section, field))
+    });
+    let faults = numbers.faults.iter().enumerate().flat_map(|(fault, row)| {
+        (0..row.values.len()).map(move |field| Target::Fault(fault, field))
+    });
+    let targets: Vec<Target> = sections.chain(faults).collect();
+    for target in targets {
+        let path = params.numbers.path(target);
+        // A drawn number counts by its distribution, not by the value that stands for it.
+        if let Some((_, dist)) = params.draws.iter().find(|(drawn, _)| *drawn == target) {
+            let _ = writeln!(text, "{path} {}", words(dist));
+        } else {
+            let _ = writeln!(text, "{path} {:016x}", numbers.slot(target).to_bits());
+        }
+    }
+    fnv1a(text.as_bytes())
+}
+
 fn words(dist: &Dist) -> String {
     match dist {
         Dist::Uniform { low, high } => format!("uniform {}", bits(&[*low, *high])),

@@ -20,6 +20,8 @@
 //! | `object` | fields of an object: unknown, duplicate, missing |
 //! | `number` | a number or a distribution |
 //! | `fleet` | a scenario of the fleet, and `rules` between its numbers |
+//! | `discovery` | a scenario of discovery |
+//! | `worlds` | what the loader asks of a world |
 //! | `load` | a scenario or a mixture, from text to a world |
 //! | `table`, `series`, `dials` | CSV: rows, demand by minute, dials by minute |
 //! | `schema` | JSON Schema from the field tables |
@@ -29,6 +31,7 @@
 
 mod canonical;
 mod dials;
+mod discovery;
 mod error;
 mod files;
 mod fleet;
@@ -42,11 +45,12 @@ mod series;
 mod shipped;
 mod suggest;
 mod table;
+mod worlds;
 
 pub use dials::dials_csv;
 pub use error::{Problem, ScenarioErrors};
 pub use files::{Files, MemoryFiles, NoFiles, ShippedOr};
-pub use load::{Scenario, load, load_named};
-pub use schema::schema_json;
+pub use load::{AnyScenario, Scenario, load, load_any, load_named};
+pub use schema::{discovery_schema_json, schema_json};
 pub use series::demand_csv;
-pub use shipped::{Shipped, ShippedFiles, shipped, shipped_text};
+pub use shipped::{Shipped, ShippedFiles, shipped, shipped_discovery, shipped_text};

@@ -2,17 +2,16 @@
 
 use crate::error::{Report, ScenarioErrors, child, item, shorten};
 use crate::files::Files;
-use crate::fleet;
 use crate::node::{Node, plain, quoted};
 use crate::number::WEIGHT_MAX;
 use crate::object::{fields, items, text, unknown};
-use oncall_core::World as _;
-use oncall_fleet::{FleetWorld, Params};
+use crate::worlds::Reads;
+use oncall_core::World;
+use oncall_discovery_env::DiscoveryWorld;
+use oncall_fleet::FleetWorld;
 
 /// The version of the format that this room reads.
 pub(crate) const SCHEMA_VERSION: f64 = 1.0;
-/// The world of all scenarios so far.
-pub(crate) const WORLD: &str = "fleet";
 /// What every file has, whatever it describes.
 pub(crate) const HEADER: [&str; 6] =
     ["$schema", "schema_version", "world", "name", "title", "description"];
@@ -23,9 +22,9 @@ pub(crate) const MIXTURE_MAX: usize = 64;
 /// Longest name of a scenario.
 pub(crate) const NAME_MAX: usize = 64;
 
-/// A scenario, ready to be played.
+/// A scenario, ready to be played; of the fleet, where nothing else is said.
 #[derive(Debug, Clone)]
-pub struct Scenario {
+pub struct Scenario<W = FleetWorld> {
     /// Its name, for tables and file names.
     pub name: String,
     /// Its title, for people; the name where the file has none.
@@ -35,12 +34,41 @@ pub struct Scenario {
     /// Names and weights of the scenarios that a mixture draws from; empty for a single one.
     pub mixture: Vec<(String, f64)>,
     /// The world.
-    pub world: FleetWorld,
+    pub world: W,
     /// Hash of everything that changes a trajectory; the same as the world's.
     pub hash: u64,
 }
 
-/// Loads a scenario from its JSON text. `files` supplies the CSV of a series and the scenarios of a
+/// A scenario of whichever world its file names.
+#[derive(Debug, Clone)]
+pub enum AnyScenario {
+    /// Of the fleet.
+    Fleet(Scenario),
+    /// Of discovery.
+    Discovery(Scenario<DiscoveryWorld>),
+}
+
+/// Loads a scenario of any world; `file`, if there is one, stands in front of every problem.
+///
+/// # Errors
+///
+/// Every problem of the text and of the files that it names.
+pub fn load_any(
+    file: Option<&str>,
+    text: &str,
+    files: &dyn Files,
+) -> Result<AnyScenario, ScenarioErrors> {
+    let is_discovery = matches!(Node::parse(text), Ok(Node::Object(entries))
+        if entries.iter().any(|(key, node)| key == "world"
+            && matches!(node, Node::Text(world) if world == DiscoveryWorld::NAME)));
+    if is_discovery {
+        load_from(file, text, files).map(AnyScenario::Discovery)
+    } else {
+        load_from(file, text, files).map(AnyScenario::Fleet)
+    }
+}
+
+/// Loads a scenario of the fleet from its JSON text. `files` supplies the CSV of a series and the scenarios of a
 /// mixture.
 ///
 /// # Errors
@@ -59,11 +87,11 @@ pub fn load_named(file: &str, text: &str, files: &dyn Files) -> Result<Scenario,
     load_from(Some(file), text, files)
 }
 
-fn load_from(
+fn load_from<W: Reads + World>(
     file: Option<&str>,
     text: &str,
     files: &dyn Files,
-) -> Result<Scenario, ScenarioErrors> {
+) -> Result<Scenario<W>, ScenarioErrors> {
     let mut report = Report::new(file);
     let root = match Node::parse(text) {
         Ok(root) => root,
@@ -76,13 +104,13 @@ fn load_from(
     if !matches!(root, Node::Object(_)) {
         return Err(report.into_errors());
     }
-    let header = Header::read(&mut report, &entries);
+    let header = Header::read(&mut report, &entries, W::NAME);
     let (world, mixture) = match entries.iter().find(|(key, _)| *key == MIXTURE) {
         Some((_, node)) => {
-            refuse_beside_mixture(&mut report, &entries);
-            mixture(&mut report, node, files)
+            refuse_beside_mixture::<W>(&mut report, &entries);
+            mixture::<W>(&mut report, node, files)
         }
-        None => (Some(single(&mut report, &entries, &header.name, files)), Vec::new()),
+        None => (Some(single::<W>(&mut report, &entries, &header.name, files)), Vec::new()),
     };
     match world {
         Some(world) => report.finish(Scenario {
@@ -98,28 +126,27 @@ fn load_from(
 }
 
 /// A file that is not a mixture.
-fn single(
+fn single<W: Reads>(
     report: &mut Report,
     entries: &[(&str, &Node)],
     name: &str,
     files: &dyn Files,
-) -> FleetWorld {
-    let known_fleet = fleet::known();
-    let known: Vec<&str> =
-        HEADER.into_iter().chain(known_fleet.iter().copied()).chain([MIXTURE]).collect();
+) -> W {
+    let own = W::known();
+    let known: Vec<&str> = HEADER.into_iter().chain(own.iter().copied()).chain([MIXTURE]).collect();
     for (key, _) in entries {
         if !known.contains(key) {
-            unknown(report, "$", key, &known, fleet::section_of(key));
+            unknown(report, "$", key, &known, W::section_of(key));
         }
     }
-    FleetWorld::single(fleet::read(report, entries, name, files))
+    W::of_one(W::read(report, entries, name, files))
 }
 
 /// A mixture has no numbers of its own.
-fn refuse_beside_mixture(report: &mut Report, entries: &[(&str, &Node)]) {
+fn refuse_beside_mixture<W: Reads>(report: &mut Report, entries: &[(&str, &Node)]) {
     let known: Vec<&str> = HEADER.into_iter().chain([MIXTURE]).collect();
     for (key, node) in entries {
-        if fleet::known().contains(key) {
+        if W::known().contains(key) {
             let expected =
                 format!("no `{key}` beside a `{MIXTURE}`; it belongs into its scenarios");
             report.add(child("$", key), node.shown(), expected);
@@ -130,26 +157,24 @@ fn refuse_beside_mixture(report: &mut Report, entries: &[(&str, &Node)]) {
 }
 
 /// Reads the list of a mixture and loads its scenarios. No world where something is wrong with them.
-fn mixture(
+fn mixture<W: Reads + World>(
     report: &mut Report,
     node: &Node,
     files: &dyn Files,
-) -> (Option<FleetWorld>, Vec<(String, f64)>) {
+) -> (Option<W>, Vec<(String, f64)>) {
     let before = report.len();
     let path = child("$", MIXTURE);
     let list = items(report, node, &path, MIXTURE_MAX, "scenarios");
     if matches!(node, Node::Array(items) if items.is_empty()) {
         report.add(&path, node.shown(), "at least one scenario");
     }
-    let mut variants: Vec<(Params, f64)> = Vec::new();
+    let mut variants: Vec<(W::Params, f64)> = Vec::new();
     for (index, node) in list.iter().enumerate() {
         let path = item(&path, index);
-        let Some((params, weight)) = variant(report, node, &path, files) else { continue };
+        let Some((params, weight)) = variant::<W>(report, node, &path, files) else { continue };
         if let Some((first, _)) = variants.first()
-            && first.generator != params.generator
+            && let Some((value, expected)) = W::conflict(first, &params)
         {
-            let value = format!("{:?} with generator {}", params.name, params.generator.name());
-            let expected = format!("that of {:?}, {}", first.name, first.generator.name());
             report.add(child(&path, "scenario"), value, expected);
         }
         variants.push((params, weight));
@@ -157,24 +182,25 @@ fn mixture(
     if report.len() > before {
         return (None, Vec::new());
     }
-    let names = variants.iter().map(|(params, weight)| (params.name.clone(), *weight)).collect();
-    match FleetWorld::mixture(variants) {
+    let named = |(params, weight): &(W::Params, f64)| (W::name_of(params).to_owned(), *weight);
+    let names = variants.iter().map(named).collect();
+    match W::of_many(variants) {
         Ok(world) => (Some(world), names),
         // Cannot happen: both reasons are checked above.
         Err(why) => {
-            report.add(&path, format!("{why:?}"), "positive weights and one generator");
+            report.add(&path, why, "scenarios that go together, with positive weights");
             (None, Vec::new())
         }
     }
 }
 
 /// One entry of a mixture.
-fn variant(
+fn variant<W: Reads + World>(
     report: &mut Report,
     node: &Node,
     path: &str,
     files: &dyn Files,
-) -> Option<(Params, f64)> {
+) -> Option<(W::Params, f64)> {
     let (mut name, mut weight) = (None, Some(1.0));
     let entries = fields(report, node, path, "`scenario` and `weight`");
     for (key, node) in &entries {
@@ -205,21 +231,21 @@ fn variant(
             report.add(&path, format!("{:?}: {why}", shorten(name)), "a scenario that can be read");
             return None;
         }
-        Ok(text) => load_part(report, &path, name, &text, files)?,
+        Ok(text) => load_part::<W>(report, &path, name, &text, files)?,
     };
-    let params = scenario.world.variants().first()?.clone();
+    let params = scenario.world.first()?.clone();
     weight.map(|weight| (params, weight))
 }
 
 /// Loads a scenario of a mixture. A mixture is refused before anything of it is read, so that files
 /// that name one another cannot go round in circles.
-fn load_part(
+fn load_part<W: Reads + World>(
     report: &mut Report,
     path: &str,
     name: &str,
     text: &str,
     files: &dyn Files,
-) -> Option<Scenario> {
+) -> Option<Scenario<W>> {
     let is_mixture = matches!(Node::parse(text), Ok(Node::Object(entries))
         if entries.iter().any(|(key, _)| key == MIXTURE));
     if is_mixture {
@@ -244,7 +270,7 @@ struct Header {
 }
 
 impl Header {
-    fn read(report: &mut Report, entries: &[(&str, &Node)]) -> Self {
+    fn read(report: &mut Report, entries: &[(&str, &Node)], world_name: &str) -> Self {
         let field = |key: &str| entries.iter().find(|(known, _)| *known == key).map(|(_, n)| *n);
         let version = field("schema_version");
         if version != Some(&Node::Number(SCHEMA_VERSION)) {
@@ -252,8 +278,8 @@ impl Header {
             report.add("$.schema_version", shown(version), expected);
         }
         let world = field("world");
-        if !matches!(world, Some(Node::Text(text)) if text == WORLD) {
-            report.add("$.world", shown(world), quoted(WORLD));
+        if !matches!(world, Some(Node::Text(text)) if text == world_name) {
+            report.add("$.world", shown(world), quoted(world_name));
         }
         let name_node = field("name");
         let name = match name_node {

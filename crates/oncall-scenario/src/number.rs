@@ -3,8 +3,8 @@
 use crate::error::{Report, child, item};
 use crate::node::{Node, plain};
 use crate::object::{fields, unknown};
+use oncall_core::Field;
 use oncall_core::{Dist, Sampled};
-use oncall_fleet::params::Field;
 
 /// The distributions, by the name of their field.
 pub(crate) const KINDS: [&str; 4] = ["uniform", "exponential", "normal", "choice"];

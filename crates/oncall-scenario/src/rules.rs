@@ -74,7 +74,7 @@ impl Span {
 }
 
 /// The lowest and the highest value that a distribution can draw for a field.
-fn ends(field: &Field, dist: &Dist) -> (f64, f64) {
+pub(crate) fn ends(field: &Field, dist: &Dist) -> (f64, f64) {
     let (low, high) = match dist {
         Dist::Uniform { low, high } => (*low, *high),
         Dist::Exponential { .. } => (field.low.max(0.0), field.high),

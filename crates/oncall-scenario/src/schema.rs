@@ -1,12 +1,15 @@
 //! The JSON Schema of a scenario file, made from the field tables.
 
+use crate::discovery::SCALE;
 use crate::fleet::{DEMAND, Events, SERIES};
-use crate::load::{MIXTURE, MIXTURE_MAX, NAME_MAX, SCHEMA_VERSION, WORLD};
+use crate::load::{MIXTURE, MIXTURE_MAX, NAME_MAX, SCHEMA_VERSION};
 use crate::node::{Node, plain};
 use crate::number::{KINDS, WEIGHT_MAX, WEIGHTS, is_switch};
 use crate::series::RPS_MAX;
-use oncall_core::Generator;
-use oncall_fleet::params::{Constants, EVENTS_MAX, Field};
+use oncall_core::{Field, Generator};
+use oncall_discovery_env::Scale;
+use oncall_discovery_env::params::{FAULTS_MAX, KEY, Kind, Section};
+use oncall_fleet::params::{Constants, EVENTS_MAX};
 
 /// Where the shape of a distribution lies among the definitions.
 const DISTRIBUTION: &str = "distribution";
@@ -37,15 +40,73 @@ fn count(n: usize) -> Node {
     Node::Number(n as f64)
 }
 
-fn schema() -> Node {
-    let header = [
+/// The same of a scenario of discovery.
+pub fn discovery_schema_json() -> String {
+    let mut text = discovery_schema().pretty(WIDTH);
+    text.push('\n');
+    text
+}
+
+fn header(world: &str) -> [(String, Node); 6] {
+    [
         ("$schema".to_owned(), typed("string", "Where this schema lies.")),
         ("schema_version".to_owned(), object([("const", Node::Number(SCHEMA_VERSION))])),
-        ("world".to_owned(), object([("const", text(WORLD))])),
+        ("world".to_owned(), object([("const", text(world))])),
         ("name".to_owned(), name()),
         ("title".to_owned(), typed("string", "For people.")),
         ("description".to_owned(), typed("string", "What happens.")),
-    ];
+    ]
+}
+
+/// The schema of a file: its own fields, or a mixture.
+fn file(world: &str, title: &str, about: &str, own: Vec<(String, Node)>) -> Node {
+    let own_names: Vec<String> = own.iter().map(|(key, _)| key.clone()).collect();
+    let mixture = [(MIXTURE.to_owned(), mixture())];
+    let none_of_them =
+        Node::Object(own_names.into_iter().map(|key| (key, Node::Bool(false))).collect());
+    let properties = header(world).into_iter().chain(own).chain(mixture).collect();
+    object([
+        ("$schema", text("https://json-schema.org/draft/2020-12/schema")),
+        ("title", text(title)),
+        ("description", text(about)),
+        ("type", text("object")),
+        ("required", texts(["schema_version", "world", "name"])),
+        ("additionalProperties", Node::Bool(false)),
+        ("properties", Node::Object(properties)),
+        // A mixture has no numbers of its own.
+        ("dependentSchemas", object([(MIXTURE, object([("properties", none_of_them)]))])),
+        ("$defs", object([(DISTRIBUTION, distribution())])),
+    ])
+}
+
+fn discovery_schema() -> Node {
+    let scale = object([
+        ("description", text("Size of the fleet; whoever loads the file may choose another.")),
+        ("enum", texts(Scale::ALL.map(Scale::name))),
+        ("default", text(Scale::Small.name())),
+    ]);
+    let sections = Section::ALL
+        .iter()
+        .map(|section| (section.name().to_owned(), record(section.fields(), None)));
+    let faults = Kind::ALL.iter().map(|kind| {
+        let list = object([
+            ("type", text("array")),
+            ("maxItems", count(FAULTS_MAX)),
+            ("items", record(kind.fields(), None)),
+        ]);
+        (kind.name().to_owned(), list)
+    });
+    let own = [(SCALE.to_owned(), scale)].into_iter().chain(sections).chain(faults).collect();
+    file("discovery", "Scenario of discovery", ABOUT_DISCOVERY, own)
+}
+
+const ABOUT_DISCOVERY: &str = "Made from the field tables; do not edit. Sizes are shares of the fleet, so one file \
+    is played at every scale. Any number but a key may be a distribution, drawn once an episode: uniform between two \
+    ends, exponential with a mean, normal with a mean and a standard deviation (both cut at the ends of the field's \
+    range), or a choice of values, with weights if they differ. Drawn whole numbers are rounded half to even. Each \
+    draw has its own stream, named by kind, key and field, so that a fault more or less shifts no other.";
+
+fn schema() -> Node {
     let generators = texts(Generator::ALL.map(Generator::name));
     let flags = [
         (
@@ -86,23 +147,7 @@ fn schema() -> Node {
         (events.name().to_owned(), list)
     });
     let own: Vec<(String, Node)> = flags.into_iter().chain(sections).chain(events).collect();
-    let own_names: Vec<String> = own.iter().map(|(key, _)| key.clone()).collect();
-    let mixture = [(MIXTURE.to_owned(), mixture())];
-    let none_of_them =
-        Node::Object(own_names.into_iter().map(|key| (key, Node::Bool(false))).collect());
-    let properties = header.into_iter().chain(own).chain(mixture).collect();
-    object([
-        ("$schema", text("https://json-schema.org/draft/2020-12/schema")),
-        ("title", text("Scenario of the fleet")),
-        ("description", text(ABOUT)),
-        ("type", text("object")),
-        ("required", texts(["schema_version", "world", "name"])),
-        ("additionalProperties", Node::Bool(false)),
-        ("properties", Node::Object(properties)),
-        // A mixture has no numbers of its own.
-        ("dependentSchemas", object([(MIXTURE, object([("properties", none_of_them)]))])),
-        ("$defs", object([(DISTRIBUTION, distribution())])),
-    ])
+    file("fleet", "Scenario of the fleet", ABOUT, own)
 }
 
 const ABOUT: &str = "Made from the field tables; do not edit. Any number may be a distribution, drawn once an episode \
@@ -184,9 +229,14 @@ fn series() -> Node {
     ])
 }
 
+/// Whether a file must say it; the key of a fault is its place where the file says nothing.
+fn is_required(field: &Field) -> bool {
+    field.default.is_none() && field.name != KEY
+}
+
 fn record(fields: &[Field], extra: Option<(String, Node)>) -> Node {
     let required: Vec<&str> =
-        fields.iter().filter(|field| field.default.is_none()).map(|field| field.name).collect();
+        fields.iter().filter(|field| is_required(field)).map(|field| field.name).collect();
     let properties = fields.iter().map(|field| (field.name.to_owned(), number(field)));
     let properties = Node::Object(properties.chain(extra).collect());
     let mut entries = vec![("type".to_owned(), text("object"))];
@@ -213,7 +263,9 @@ fn number(field: &Field) -> Node {
     }
     let one =
         if kinds.len() == 1 { fixed } else { object([("anyOf", Node::Array(kinds.clone()))]) };
-    kinds.push(drawn(field, one));
+    if field.name != KEY {
+        kinds.push(drawn(field, one));
+    }
     entries.push(("anyOf".to_owned(), Node::Array(kinds)));
     Node::Object(entries)
 }

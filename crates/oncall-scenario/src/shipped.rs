@@ -12,15 +12,16 @@ pub struct Shipped {
 }
 
 macro_rules! shipped {
-    ($($name:literal,)*) => {
+    ($folder:literal: $($name:literal,)*) => {
         &[$(Shipped {
             name: $name,
-            text: include_str!(concat!("../../../scenarios/fleet/", $name, ".json")),
+            text: include_str!(concat!("../../../scenarios/", $folder, "/", $name, ".json")),
         },)*]
     };
 }
 
 const SHIPPED: &[Shipped] = shipped![
+    "fleet":
     "spike",
     "bad-build",
     "cache-flush",
@@ -32,14 +33,46 @@ const SHIPPED: &[Shipped] = shipped![
     "mixed-hard",
 ];
 
-/// The shipped scenarios: first those that a person learns on, then their hard variants.
+const DISCOVERY: &[Shipped] = shipped![
+    "discovery":
+    "calm",
+    "rolling-deploy",
+    "crash-wave",
+    "node-failures",
+    "bad-health-check",
+    "control-plane-outage",
+    "reconnect-storm",
+    "region-loss",
+    "bad-relay",
+    "leader-change",
+    "pair-deploy-leader-change",
+    "pair-check-crash",
+    "pair-outage-reconnect",
+    "pair-region-crash",
+    "pair-reconnect-deploy",
+    "mixed-discovery",
+    "heldout-size",
+    "heldout-vantage-point",
+    "heldout-region-reconnect",
+    "heldout-bursts",
+    "mixed-discovery-heldout",
+];
+
+/// The shipped scenarios of discovery: an ordinary hour, the nine, the pairs, the mixture for training,
+/// and what is held out. No name is also one of the fleet.
+pub fn shipped_discovery() -> &'static [Shipped] {
+    DISCOVERY
+}
+
+/// The shipped scenarios of the fleet: first those that a person learns on, then their hard variants.
 pub fn shipped() -> &'static [Shipped] {
     SHIPPED
 }
 
-/// The text of a shipped scenario.
+/// The text of a shipped scenario of any world.
 pub fn shipped_text(name: &str) -> Option<&'static str> {
-    SHIPPED.iter().find(|shipped| shipped.name == name).map(|shipped| shipped.text)
+    let mut all = SHIPPED.iter().chain(DISCOVERY);
+    all.find(|shipped| shipped.name == name).map(|shipped| shipped.text)
 }
 
 /// The shipped scenarios as [`Files`], by their names: what a shipped mixture needs.
@@ -49,7 +82,8 @@ pub struct ShippedFiles;
 impl Files for ShippedFiles {
     fn read(&self, name: &str) -> Result<String, String> {
         shipped_text(name).map(str::to_owned).ok_or_else(|| {
-            let names: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
+            let all = SHIPPED.iter().chain(DISCOVERY);
+            let names: Vec<&str> = all.map(|shipped| shipped.name).collect();
             let near = crate::suggest::nearest(name, names.iter().copied())
                 .map(|near| format!("; did you mean `{near}`?"));
             let near = near.unwrap_or_default();

@@ -100,7 +100,7 @@ impl<W: World> Engine<W> {
             terms: spec.terms.len(),
             signals: spec.signals.len(),
         };
-        let limit = Limit { max_minutes: options.max_minutes };
+        let limit = Limit::new(options.max_minutes, spec.tick_s);
         let (decoder, spec_hash) = (Decoder::new(spec), spec.hash());
         Ok(Self { world, options, widths, decoder, observer, limit, spec_hash })
     }
@@ -171,7 +171,7 @@ impl<W: World> Engine<W> {
         scratch.terms.fill(0.0);
     }
 
-    /// Plays the minutes of a decision, each lane as far as its episode goes.
+    /// Plays the ticks of a decision, each lane as far as its episode goes.
     fn play(
         &self,
         block: &mut W::Block,

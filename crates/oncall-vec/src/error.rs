@@ -48,6 +48,11 @@ impl VecError {
         Self::new(ErrorKind::Order, message)
     }
 
+    /// A snapshot of one world for an engine of another.
+    pub fn foreign(found: &str, expected: &str) -> Self {
+        Self::state(format!("snapshot of the world {found:?}: expected {expected:?}"))
+    }
+
     pub(crate) fn state(message: String) -> Self {
         Self::new(ErrorKind::State, message)
     }

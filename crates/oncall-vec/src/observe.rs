@@ -39,6 +39,16 @@ impl Observer {
         signals[self.cost]
     }
 
+    /// The level of one lane.
+    pub(crate) fn level_of<W: World>(&self, world: &W, block: &W::Block, lane: usize) -> f64 {
+        if W::COLUMNS {
+            return world.value(block, lane, self.cost);
+        }
+        let mut signals = vec![0.0; world.spec().signals.len()];
+        world.signals(block, lane, &mut signals);
+        self.level(&signals)
+    }
+
     /// Scales one row of signals.
     #[inline]
     pub(crate) fn write(&self, signals: &[f64], out: &mut [f32]) {

@@ -10,7 +10,7 @@ pub const NUM_ENVS_MAX: usize = 1 << 20;
 /// Most threads of one engine.
 pub const THREADS_MAX: usize = 256;
 
-/// Longest decision interval: a day.
+/// Longest decision interval, ticks: a day of the fleet.
 pub const DECISION_INTERVAL_MIN_MAX: u32 = 1440;
 
 /// Longest episode that `max_minutes` may ask for: ten years.
@@ -23,7 +23,8 @@ pub struct Options {
     pub autoreset: Autoreset,
     /// Which signals the observation holds: operator or full.
     pub view: View,
-    /// Minutes that one action stands, 1..=1440. Presses happen in the first of them.
+    /// Ticks of the world that one action stands, 1..=1440: minutes of the fleet, tens of seconds of
+    /// discovery (see `Spec::tick_s`). Presses happen in the first of them.
     pub decision_interval_min: u32,
     /// Training or test episodes.
     pub split: Split,
@@ -32,7 +33,8 @@ pub struct Options {
     /// A batch that is worth it is stepped in whichever way was faster lately, so that a busy
     /// neighbour does not make many threads slower than one. Changes the speed and nothing else.
     pub threads: usize,
-    /// Length of an episode in the place of the scenario's; may be longer than it.
+    /// Length of an episode in the place of the scenario's, in minutes whatever a tick is; may be
+    /// longer than it.
     pub max_minutes: Option<u32>,
 }
 
@@ -51,7 +53,7 @@ impl Default for Options {
 
 impl Options {
     /// Checks every option and the number of environments.
-    pub(crate) fn check(&self, num_envs: usize) -> Result<(), VecError> {
+    pub(crate) fn check(&self, num_envs: usize, tick_s: u32) -> Result<(), VecError> {
         if !(1..=NUM_ENVS_MAX).contains(&num_envs) {
             return Err(VecError::option("num_envs", num_envs, format!("1..={NUM_ENVS_MAX}")));
         }
@@ -59,10 +61,11 @@ impl Options {
             return Err(VecError::option("view", self.view.name(), "operator or full"));
         }
         if !(1..=DECISION_INTERVAL_MIN_MAX).contains(&self.decision_interval_min) {
+            let (name, unit) = interval_name(tick_s);
             return Err(VecError::option(
-                "decision_interval_min",
-                self.decision_interval_min,
-                format!("1..={DECISION_INTERVAL_MIN_MAX}"),
+                name,
+                u64::from(self.decision_interval_min) * u64::from(unit),
+                format!("{unit}..={}", DECISION_INTERVAL_MIN_MAX * unit),
             ));
         }
         check_threads(self.threads)?;
@@ -73,6 +76,12 @@ impl Options {
             _ => Ok(()),
         }
     }
+}
+
+/// What a decision interval is called in a world of such ticks, and what one tick counts there:
+/// minutes if a tick is one, else seconds.
+pub(crate) fn interval_name(tick_s: u32) -> (&'static str, u32) {
+    if tick_s == 60 { ("decision_interval_min", 1) } else { ("decision_interval_s", tick_s) }
 }
 
 /// Checks a number of threads.

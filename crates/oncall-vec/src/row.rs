@@ -49,9 +49,9 @@ pub struct RowInfo {
     pub seed: u64,
     /// Number of the episode since the row was seeded, from 0.
     pub episode: u64,
-    /// Minutes played of this episode.
+    /// Ticks of the world played of this episode; minutes of the fleet.
     pub minute: u32,
-    /// Minutes after which it is truncated.
+    /// Ticks after which it is truncated.
     pub length_min: u32,
     /// Whether the next step begins a new episode and ignores the row's action.
     pub pending: bool,
@@ -66,7 +66,7 @@ pub struct EpisodeStats {
     pub return_: f64,
     /// Decisions taken.
     pub steps: u32,
-    /// Minutes played.
+    /// Ticks of the world played; minutes of the fleet.
     pub minutes: u32,
     /// Sum of each reward term in the order of the spec, dollars.
     pub terms: Vec<f64>,

@@ -19,8 +19,8 @@ use oncall_core::{Digest, Split, Words, World};
 
 const MAGIC: [u8; 8] = *b"oncall-r";
 
-/// Rises when the layout below changes.
-const VERSION: u64 = 1;
+/// Rises when the layout below or the checksum changes.
+const VERSION: u64 = 2;
 
 /// Magic, version, length.
 const HEAD: usize = 24;
@@ -28,15 +28,33 @@ const CHECKSUM: usize = 8;
 /// Room for a state, so that it seldom has to grow.
 const STATE_BYTES: usize = 4096;
 
+/// Digests that a checksum is made of: a digest waits for its last word, four take turns.
+const STRANDS: usize = 4;
+
+/// Word `i` goes to digest `i % STRANDS`; the checksum is the digest of their values.
 fn checksum(bytes: &[u8]) -> u64 {
-    let mut digest = Digest::new();
-    let words = bytes.chunks(8).map(|chunk| {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        u64::from_le_bytes(word)
-    });
-    words.for_each(|word| digest.word(word));
-    digest.value()
+    let mut strands = [Digest::new(); STRANDS];
+    let mut rows = bytes.chunks_exact(8 * STRANDS);
+    for row in &mut rows {
+        for (strand, word) in strands.iter_mut().zip(row.chunks_exact(8)) {
+            strand.word(word_of(word));
+        }
+    }
+    for (strand, word) in strands.iter_mut().zip(rows.remainder().chunks(8)) {
+        strand.word(word_of(word));
+    }
+    let mut whole = Digest::new();
+    for strand in strands {
+        whole.word(strand.value());
+    }
+    whole.value()
+}
+
+/// A word of up to eight bytes; what is missing is zero.
+fn word_of(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }
 
 fn tally_words(tally: &mut Tally, to: &mut impl Words) {
@@ -126,6 +144,7 @@ impl<'a> Record<'a> {
                 other => return Err(VecError::state(format!("split = {other}: expected 0 or 1"))),
             },
             decision_interval_min: u32::try_from(from.next()).unwrap_or(u32::MAX),
+            tick_s: engine.tick_s,
         };
         // Before the rest is read: its length depends on the spec.
         stamp.check(engine)?;
@@ -228,9 +247,7 @@ impl<W: World> VecEnv<W> {
             .load(block, lane, record.world)
             .map_err(|error| VecError::state(format!("state of the world: {error}")))?;
         self.check_length(&record.row, (block, lane))?;
-        let mut signals = vec![0.0; engine.widths.signals];
-        engine.world.signals(block, lane, &mut signals);
-        record.row.level = engine.observer.level(&signals);
+        record.row.level = engine.observer.level_of(&*engine.world, block, lane);
         staged.rows[k] = record.row;
         staged.terms[k * width..][..width].copy_from_slice(&record.terms);
         staged.last_terms[k * width..][..width].copy_from_slice(&record.last_terms);

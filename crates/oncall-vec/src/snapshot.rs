@@ -4,6 +4,7 @@ use crate::autoreset::Status;
 use crate::engine::Engine;
 use crate::error::{VecError, check_len, name_rows};
 use crate::limit;
+use crate::options::interval_name;
 use crate::row::Row;
 use crate::vec_env::VecEnv;
 use oncall_core::{Split, World};
@@ -15,6 +16,8 @@ pub(crate) struct Stamp {
     pub(crate) params_hash: u64,
     pub(crate) split: Split,
     pub(crate) decision_interval_min: u32,
+    /// Follows from the spec; only names the interval.
+    pub(crate) tick_s: u32,
 }
 
 impl Stamp {
@@ -24,6 +27,7 @@ impl Stamp {
             params_hash: engine.world.params_hash(),
             split: engine.options.split,
             decision_interval_min: engine.options.decision_interval_min,
+            tick_s: engine.world.spec().tick_s,
         }
     }
 
@@ -49,7 +53,9 @@ impl Stamp {
         }
         let (mine, theirs) = (self.decision_interval_min, engine.decision_interval_min);
         if mine != theirs {
-            let message = format!("decision_interval_min = {mine}: expected {theirs}");
+            let (name, unit) = interval_name(engine.tick_s);
+            let shown = |ticks: u32| u64::from(ticks) * u64::from(unit);
+            let message = format!("{name} = {}: expected {}", shown(mine), shown(theirs));
             return Err(VecError::state(message));
         }
         Ok(())
@@ -159,8 +165,9 @@ impl<W: World> VecEnv<W> {
         let length = self.engine.limit.length_min(self.engine.world.length_min(block, lane));
         let minutes = row.current.minutes;
         if row.status == Status::Running && minutes > 0 && limit::is_over(minutes, length) {
+            let name = if self.spec().tick_s == 60 { "minute" } else { "tick" };
             return Err(VecError::state(format!(
-                "minute = {minutes} of a running episode: expected less than the {length} minutes \
+                "{name} = {minutes} of a running episode: expected less than the {length} {name}s \
                  that an episode lasts here"
             )));
         }

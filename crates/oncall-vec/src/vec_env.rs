@@ -58,7 +58,7 @@ impl<W: World> VecEnv<W> {
     ///
     /// Refuses options out of range, with the option's name.
     pub fn new(world: Arc<W>, num_envs: usize, options: Options) -> Result<Self, VecError> {
-        options.check(num_envs)?;
+        options.check(num_envs, world.spec().tick_s)?;
         let threads = options.threads;
         let engine = Engine::new(world, options)?;
         let blocks = (0..num_envs.div_ceil(W::LANES)).map(|_| engine.world.new_block()).collect();
@@ -252,7 +252,7 @@ impl<W: World> VecEnv<W> {
     /// Steps the batch, shared among the threads where it is big enough.
     fn step_parts(&mut self, actions: Actions<'_>, columns: Columns<'_>) {
         let interval = self.engine.options.decision_interval_min as usize;
-        let work = self.table.len() * self.engine.widths.signals * interval;
+        let work = self.table.len() * self.engine.widths.signals * interval * W::WORK;
         if work < SHARED_WORK_MIN || self.scratch.len() == 1 {
             return self.step_as(false, actions, columns);
         }

@@ -3,16 +3,29 @@
 use crate::board::{DIALS, Turn};
 use crate::param::{Param, params};
 use crate::{Policy, PolicyKey};
+use oncall_core::{Dial, DialKind, Spec};
 use oncall_fleet::dials::index;
 
 /// Hands off.
-pub(crate) struct Hold;
+pub(crate) struct Hold(Vec<f64>);
+
+impl Hold {
+    /// For the dials of a world.
+    pub(crate) fn new(spec: &Spec) -> Self {
+        Self(spec.dials.iter().map(keep).collect())
+    }
+}
+
+/// What leaves a dial alone.
+pub(crate) fn keep(dial: &Dial) -> f64 {
+    if dial.kind == DialKind::Press { 0.0 } else { f64::NAN }
+}
 
 impl Policy for Hold {
     fn reset(&mut self, _key: PolicyKey) {}
 
     fn act(&mut self, _signals: &[f64], action: &mut [f64]) {
-        Turn::keep_all(action);
+        action[..self.0.len()].copy_from_slice(&self.0);
     }
 }
 

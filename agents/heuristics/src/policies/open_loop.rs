@@ -35,7 +35,16 @@ pub(crate) fn table() -> Vec<Param> {
         ];
         for (name, unit, low, high, default, whole, doc) in dials {
             let name = Cow::Owned(format!("b{block:02}_{name}"));
-            params.push(Param { name, unit, low, high, default: Some(default), whole, doc });
+            params.push(Param {
+                name,
+                unit,
+                low,
+                high,
+                default: Some(default),
+                whole,
+                log: false,
+                doc,
+            });
         }
     }
     params.extend(PRESSES.iter().map(|(_, name)| Param {
@@ -45,6 +54,7 @@ pub(crate) fn table() -> Vec<Param> {
         high: BLOCKS as f64 * BLOCK_MIN - 1.0,
         default: Some(-1.0),
         whole: true,
+        log: false,
         doc: "Minute of the shift in which it is pressed; -1 never.",
     }));
     params

@@ -1,11 +1,11 @@
 //! A random operator, as an untrained policy is one.
 
-use crate::board::{Board, DIALS, Turn};
+use super::fixed::keep;
+use crate::board::Clock;
 use crate::param::params;
 use crate::{Policy, PolicyKey};
 use oncall_core::streams::Purpose;
-use oncall_core::{DialKind, EpisodeKey, Generator, Split};
-use oncall_fleet::Sig;
+use oncall_core::{Dial, DialKind, EpisodeKey, Generator, Spec, Split};
 
 params! {
     /// How restless the operator is; the defaults are those of `Spec`'s initial logits.
@@ -15,15 +15,18 @@ params! {
     }
 }
 
-/// Draws each dial of each minute from the episode's stream.
+/// Draws each dial of each step from the episode's stream.
 pub(crate) struct Random {
     params: RandomParams,
+    dials: Vec<Dial>,
+    clock: Clock,
     key: EpisodeKey,
 }
 
 impl Random {
-    pub(crate) fn new(params: RandomParams) -> Self {
-        Self { params, key: EpisodeKey::default() }
+    pub(crate) fn new(spec: &Spec, params: RandomParams) -> Self {
+        let (dials, clock) = (spec.dials.clone(), Clock::of(spec));
+        Self { params, dials, clock, key: EpisodeKey::default() }
     }
 }
 
@@ -34,19 +37,15 @@ impl Policy for Random {
     }
 
     fn act(&mut self, signals: &[f64], action: &mut [f64]) {
-        let minute = Board(signals).get(Sig::shift_min).max(0.0) as u64;
-        let mut stream = self.key.stream(Purpose::Policy, minute);
-        let mut turn = Turn::keep_all(action);
-        for (index, dial) in DIALS.iter().enumerate() {
+        let mut stream = self.key.stream(Purpose::Policy, self.clock.step(signals));
+        for (out, dial) in action.iter_mut().zip(&self.dials) {
             // Two numbers for every dial, used or not: a dial's draw never shifts another one's.
             let (first, second) = (stream.uniform(), stream.below(dial.stops.len()));
             let acts = match dial.kind {
                 DialKind::Press => first < self.params.press,
                 _ => first >= self.params.keep,
             };
-            if acts {
-                turn.set(index, dial.stops[second]);
-            }
+            *out = if acts { dial.stops[second] } else { keep(dial) };
         }
     }
 }
@@ -54,6 +53,7 @@ impl Policy for Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::DIALS;
     use crate::policies::testing::{Row, act, policy};
     use oncall_fleet::dials::index;
 

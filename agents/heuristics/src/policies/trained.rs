@@ -2,37 +2,35 @@
 
 use crate::Policy;
 use crate::spec::PolicyError;
-use oncall_weights::shipped::GENERALIST;
+use oncall_core::Spec;
 use oncall_weights::{PpoPolicy, Weights, shipped};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Its name in the list.
 pub(crate) const NAME: &str = "ppo";
 
-/// Weights by scenario.
-type Shipped = Vec<(&'static str, Arc<Weights>)>;
+/// Weights of a file, once they were read.
+type Read = OnceLock<Result<Arc<Weights>, PolicyError>>;
 
-/// All shipped weights, read once: a batch builds a policy for each of its rows.
-static ALL: LazyLock<Result<Shipped, PolicyError>> = LazyLock::new(|| {
-    let spec = oncall_fleet::world::spec();
-    let read = |name| match shipped::weights(name, &spec) {
-        Ok(weights) => Ok((name, weights)),
-        Err(error) => Err(PolicyError::new(format!("policy `{NAME}`: {name}: {error}"))),
+/// A place for the weights of each shipped file: a batch builds a policy for each of its rows.
+static ALL: LazyLock<Vec<(&'static shipped::File, Read)>> =
+    LazyLock::new(|| shipped::files().iter().map(|file| (file, Read::new())).collect());
+
+/// The policy that was trained on a scenario of a world, else the world's generalist, in the mode it
+/// was measured in.
+pub(crate) fn policy(spec: &Spec, scenario: &str) -> Result<Box<dyn Policy>, PolicyError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        PolicyError::new(format!("policy `{NAME}`: {scenario}: {error}"))
     };
-    shipped::names().map(read).collect()
-});
-
-/// The policy that was trained on a scenario, else the generalist, in the mode it was measured in.
-pub(crate) fn policy(scenario: &str) -> Result<Box<dyn Policy>, PolicyError> {
-    let all = ALL.as_ref().map_err(Clone::clone)?;
-    let of = |wanted: &str| all.iter().find(|(name, _)| *name == wanted);
-    let (_, weights) = of(scenario).or_else(|| of(GENERALIST)).ok_or_else(|| {
-        PolicyError::new(format!("policy `{NAME}`: no weights for `{scenario}`, and no generalist"))
-    })?;
+    let file = shipped::file_or_generalist(spec.world, scenario).map_err(|error| failed(&error))?;
+    let known = ALL.iter().find(|(known, _)| std::ptr::eq(*known, file));
+    let read = || file.weights(spec).map_err(|error| failed(&error));
+    let weights = match known {
+        Some((_, place)) => place.get_or_init(read).clone()?,
+        None => read()?,
+    };
     let mode = weights.meta().mode;
-    let policy = PpoPolicy::new(Arc::clone(weights), &oncall_fleet::world::spec(), mode)
-        .map_err(|error| PolicyError::new(format!("policy `{NAME}`: {error}")))?;
-    Ok(Box::new(policy))
+    Ok(Box::new(PpoPolicy::new(weights, spec, mode).map_err(|error| failed(&error))?))
 }
 
 #[cfg(test)]
@@ -40,6 +38,7 @@ mod tests {
     use super::*;
     use crate::{PolicyKey, PolicySpec, build, build_for};
     use oncall_fleet::{dials, signals};
+    use oncall_weights::shipped::GENERALIST;
 
     fn first(policy: &mut dyn Policy) -> Vec<u64> {
         policy.reset(PolicyKey { seed: 1, episode: 0 });
@@ -56,7 +55,8 @@ mod tests {
     #[test]
     fn a_scenario_without_weights_gets_the_generalist() {
         let spec = PolicySpec::new(NAME);
-        let of = |scenario: &str| first(&mut *build_for(&spec, scenario).unwrap());
+        let world = oncall_fleet::world::spec();
+        let of = |scenario: &str| first(&mut *build_for(&spec, &world, scenario).unwrap());
         assert_eq!(of("my-file"), of(GENERALIST));
         assert_eq!(of("my-file"), first(&mut *build(&spec).unwrap()));
         assert_ne!(of("my-file"), of("spike"));

@@ -60,7 +60,7 @@ fn scores_that_are_not_numbers_lose() {
     };
     let found = search(&start("hpa"), "", &[], &options, &mut score).unwrap();
     assert_eq!(found.score, -7.0);
-    assert_eq!(found.best, registry::resolve(&start("hpa"), "").unwrap());
+    assert_eq!(found.best, registry::resolve(&start("hpa"), "fleet", "").unwrap());
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_schedule_is_searched_too() {
     };
     let options = Search { rounds: 30, population: 40, ..Search::schedule(2) };
     let start = start("open-loop");
-    let before = score(&[registry::resolve(&start, "").unwrap()])[0];
+    let before = score(&[registry::resolve(&start, "fleet", "").unwrap()])[0];
     let found = search(&start, "", &[], &options, &mut score).unwrap();
     assert!(found.score > 0.5 * before, "{} {before}", found.score);
 }
@@ -93,4 +93,45 @@ fn what_cannot_be_searched_is_refused() {
     assert!(
         refused(&start("hpa"), &[], &Search { population: 1, ..rule }).contains("1 candidates")
     );
+}
+
+/// A climb with the same hill; two thirds of the dials do not matter.
+fn climbed(seed: u64, starts: &[PolicySpec]) -> Found {
+    let options = climb::Climb { wild: 6, steps: 60, slack: 0.0, ..climb::Climb::new(seed) };
+    let target = |name: &str| match name {
+        "lease_ttl_s" => 0.8,
+        "relays_per_region" => 0.1,
+        _ => 0.4,
+    };
+    let params = &registry::describe("static").unwrap().params;
+    let mut hill = |spec: &PolicySpec, _best: f64| -> f64 {
+        let distance = |(index, (name, value)): (usize, &(String, f64))| {
+            let param = params.iter().find(|param| param.name == *name).unwrap();
+            let d = param.to_unit(*value) - target(name);
+            if index % 3 == 0 || *name == "relays_per_region" { d * d } else { 0.0 }
+        };
+        -spec.params.iter().enumerate().map(distance).sum::<f64>()
+    };
+    let found = climb::climb(starts, &options, &mut hill).unwrap();
+    assert!(found.scored <= starts.len() + options.candidates_max(params.len()));
+    assert!((hill(&found.best, 0.0) - found.score).abs() < 1e-12);
+    found
+}
+
+#[test]
+fn a_climb_finds_the_top_of_a_dear_hill_and_repeats_itself() {
+    let start = registry::resolve(&start("static"), "discovery", "").unwrap();
+    let found = climbed(3, std::slice::from_ref(&start));
+    assert!(found.score > -0.02, "{found:?}");
+    assert!(found.history.is_sorted());
+    assert_eq!(found, climbed(3, std::slice::from_ref(&start)));
+    assert_ne!(found.best, climbed(4, &[start.clone()]).best);
+    // What did not matter is at its default.
+    let jitter =
+        |spec: &PolicySpec| spec.params.iter().find(|(name, _)| name == "reconnect_cap_s").cloned();
+    assert_eq!(jitter(&found.best), jitter(&start));
+    let better = climbed(3, &[start, found.best.clone()]);
+    assert!(better.score >= found.score);
+    let error = climb::climb(&[], &climb::Climb::new(1), &mut |_, _| 0.0).unwrap_err().to_string();
+    assert!(error.contains("expected at least one"), "{error}");
 }

@@ -84,7 +84,7 @@ impl RecedingPlanner {
     /// The policy as one to compare, if that is its name.
     pub fn contender(name: &str) -> Option<Contender> {
         let make: MakePolicy = |scenario| Box::new(Self::new(scenario));
-        (name == RECEDING_NAME).then(|| Contender::made(name, make))
+        (name == RECEDING_NAME).then(|| Contender::made(name, crate::registry::WORLDS, make))
     }
 }
 

@@ -17,7 +17,7 @@ const SHIPPED: [&str; 9] = [
 ];
 
 fn world(scenario: &str) -> FleetWorld {
-    let AnyWorld::Fleet(world) = shipped(scenario).unwrap().world;
+    let AnyWorld::Fleet(world) = shipped(scenario).unwrap().world else { panic!("a fleet") };
     world
 }
 

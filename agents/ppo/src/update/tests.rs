@@ -22,7 +22,7 @@ fn fleet(hidden: usize) -> (Model, Vec<f32>) {
     let heads = Heads::of(&spec);
     let inputs = spec.columns_of(View::Operator).len();
     let layout = Layout::new((inputs, CONTEXT), hidden, heads.logits());
-    let mut params = layout.start(&spec, 3);
+    let mut params = layout.start((&spec, &heads), 3);
     // Away from the start, so that every part of the network matters.
     let noise = numbers(0, params.len(), 0.05);
     params.iter_mut().zip(noise).for_each(|(param, noise)| *param += noise);

@@ -42,7 +42,7 @@ impl Bars {
         let ends: Vec<f64> = group.trainings.iter().map(Training::end).collect();
         let highest = group.trainings.iter().flat_map(|training| &training.points).map(|p| p[1]);
         let top =
-            self.score.map_or_else(|| highest.fold(f64::NEG_INFINITY, f64::max), Score::planner);
+            self.score.map_or_else(|| highest.fold(f64::NEG_INFINITY, f64::max), Score::hundred);
         let lowest = ends.iter().copied().chain(self.rule.iter().map(|rule| rule.1));
         let bottom = lowest.fold(top, f64::min);
         let room = if bottom < top { 1.5 * (top - bottom) } else { 1.0 };
@@ -90,7 +90,7 @@ fn draw(group: &Group, bars: &Bars) -> String {
         middle.iter().map(|&Middle { steps: x, ends, .. }| (steps(x), ends)).collect();
     plot.band("learned", &band);
     if let Some(score) = bars.score {
-        plot.level("line", "planner", score.planner());
+        plot.level("line", "planner", score.hundred());
     }
     if let Some((name, usd)) = &bars.rule {
         plot.level("line rule", name, *usd);

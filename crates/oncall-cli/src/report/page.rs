@@ -171,7 +171,8 @@ fn write_table(text: &mut String, spec: &Spec, recordings: &[Recording]) {
     let best = recordings.iter().map(|recording| recording.ending.stats.return_);
     let best = best.fold(f64::NEG_INFINITY, f64::max);
     for (index, recording) in recordings.iter().enumerate() {
-        let (stats, outcome) = (&recording.ending.stats, &recording.ending.outcome);
+        let stats = &recording.ending.stats;
+        let outcome = recording.ending.incident.unwrap_or_default();
         let mark = if stats.return_ >= best { " class=\"best\"" } else { "" };
         let _ = write!(
             text,

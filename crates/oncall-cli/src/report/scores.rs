@@ -75,7 +75,9 @@ fn scenario_table(text: &mut String, scenario: &ScenarioReport, policies: &[Stri
             format!("<td{mark}>{percent} %<small>of {}</small></td>", beats.episodes)
         });
         let burned = number(100.0 * policy.budget_burned, 2);
-        let _ = writeln!(text, "{beats}<td>{burned} %</td><td>{:.2}</td></tr>", policy.pages);
+        let pages =
+            policy.incident.map_or("–".to_owned(), |incident| format!("{:.2}", incident.pages));
+        let _ = writeln!(text, "{beats}<td>{burned} %</td><td>{pages}</td></tr>");
     }
     text.push_str("</table></div>\n");
     let _ = writeln!(text, "<p class=\"note\">{}</p>", footnote(scenario));
@@ -85,14 +87,14 @@ fn scenario_table(text: &mut String, scenario: &ScenarioReport, policies: &[Stri
 fn footnote(scenario: &ScenarioReport) -> String {
     let constants = reference().scenarios.iter();
     let mut known = constants.filter(|c| c.scenario == scenario.name && c.hash == scenario.hash);
-    let known = known.find_map(|c| Some((c, c.planner.as_ref()?)));
+    let known = known.find_map(|c| Some((c, c.hundred.as_ref()?)));
     let mut text = format!("Scenario {} (hash {}). ", escape(&scenario.name), scenario.hash);
     match known {
         Some((constants, planner)) => {
             let _ = write!(
                 text,
                 "Score 0 is {}, 100 is {} dollars ({}).",
-                number(constants.hold.mean, 2),
+                number(constants.zero.mean, 2),
                 number(planner.mean, 2),
                 escape(&planner.source)
             );

@@ -114,6 +114,17 @@ impl CellLedger {
         self.epochs.len()
     }
 
+    /// Subscriptions at the head.
+    pub fn head_subs(&self) -> u32 {
+        self.epochs.last().map_or(0, |epoch| epoch.subs)
+    }
+
+    /// Subscriptions whose set has less than `least` endpoints.
+    pub fn thin_subs(&self, least: u32) -> u32 {
+        let thin = self.epochs.iter().filter(|epoch| epoch.members.total().n < least);
+        thin.map(|epoch| epoch.subs).sum()
+    }
+
     /// Counts of the head's set.
     pub fn head_members(&self) -> Members {
         self.epochs.last().map_or(Members::default(), |epoch| epoch.members)

@@ -69,6 +69,8 @@ pub struct Ledger {
     versions: u32,
     /// How the proxies of each region call; a cell goes by those of its own region.
     calls: [Calls; REGIONS],
+    /// Ejections that are in force, by region of the cell.
+    ejected: [u64; REGIONS],
     /// Share and mean duration (s) of requests that may outlive a drain.
     long: (f64, f64),
     noise: Noise,
@@ -120,6 +122,7 @@ impl Ledger {
             listed: vec![Vec::new(); count],
             versions: 0,
             calls: [setup.calls; REGIONS],
+            ejected: [0; REGIONS],
             long: setup.long,
             noise: setup.noise,
             may_eject: setup.may_eject.unwrap_or_else(cap_after),
@@ -152,6 +155,11 @@ impl Ledger {
     #[inline]
     pub fn calls(&self, cell: usize) -> &Calls {
         &self.calls[cell % REGIONS]
+    }
+
+    /// Ejections that are in force in a region's cells.
+    pub fn ejected_now(&self, region: usize) -> u64 {
+        self.ejected[region]
     }
 
     /// Places of a cell's subscriptions.

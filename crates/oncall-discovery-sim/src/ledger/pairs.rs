@@ -215,6 +215,8 @@ impl Ledger {
         (ejected, degraded): (u32, bool),
     ) {
         let private = &mut self.cells[cell].privates[index];
+        let now_ejected = &mut self.ejected[cell % REGIONS];
+        *now_ejected = *now_ejected + u64::from(ejected) - u64::from(private.ejected);
         let was = private.is_apart();
         (private.ejected, private.degraded) = (ejected, degraded);
         let is = private.is_apart();

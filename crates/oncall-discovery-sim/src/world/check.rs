@@ -52,7 +52,8 @@ impl World {
         let now = self.shared.now();
         let link = self.plane.proxies[usize::from(proxy)].link;
         let (session, up) = (link.session(), link.state() == LinkState::Up);
-        let bound = micros(self.proxies_dials(0).head_heartbeat_s) + REPAIR;
+        let region = usize::from(self.plane.proxies[usize::from(proxy)].region);
+        let bound = micros(self.shared.relay[region].head_heartbeat_s) + REPAIR;
         let mut late = None;
         let count = self.plane.subs.len();
         self.plane.traffic.told.resize(count, Told::default());

@@ -5,6 +5,7 @@ use crate::queue::{Micros, S};
 use hdrhistogram::Histogram;
 use oncall_discovery::types::Reason;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Which clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,8 +68,11 @@ impl Timeline {
 /// All timelines of a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Clocks {
-    /// By number.
+    /// By number; empty while only running ones are kept.
     pub timelines: Vec<Timeline>,
+    /// Those that run, if finished ones are not kept.
+    open: Option<BTreeMap<u32, Timeline>>,
+    begun: u32,
 }
 
 /// Percentiles of a clock, seconds.
@@ -89,7 +93,9 @@ pub struct Percentiles {
 impl Clocks {
     /// Starts a timeline and returns its number.
     pub fn begin(&mut self, kind: Kind, instance: u32, cell: u32, began: Micros) -> u32 {
-        self.timelines.push(Timeline {
+        let number = self.begun;
+        self.begun += 1;
+        let line = Timeline {
             kind,
             instance,
             cell,
@@ -103,18 +109,28 @@ impl Clocks {
             exited: None,
             in_flight: 0.0,
             forced: 0.0,
-        });
-        self.timelines.len() as u32 - 1
+        };
+        match &mut self.open {
+            Some(open) => {
+                open.insert(number, line);
+            }
+            None => self.timelines.push(line),
+        }
+        number
     }
 
     /// A timeline by number.
     pub fn get_mut(&mut self, number: u32) -> Option<&mut Timeline> {
-        self.timelines.get_mut(number as usize)
+        match &mut self.open {
+            Some(open) => open.get_mut(&number),
+            None => self.timelines.get_mut(number as usize),
+        }
     }
 
-    /// Notes what the ledger found.
-    pub fn stop(&mut self, stopped: &Stopped, long_mean_s: f64) {
-        let Some(line) = self.timelines.get_mut(stopped.clock.key as usize) else { return };
+    /// Notes what the ledger found. Returns the timeline, and what its process had cut if it ended before.
+    pub fn stop(&mut self, stopped: &Stopped, long_mean_s: f64) -> Option<(Timeline, f64)> {
+        let number = stopped.clock.key;
+        let line = self.get_mut(number)?;
         line.published = Some(stopped.published);
         line.last_apply = Some(stopped.last_apply);
         line.last_request = Some(stopped.last_request.unwrap_or(line.start()).max(line.start()));
@@ -122,16 +138,50 @@ impl Clocks {
         if let Some(exited) = line.exited {
             line.forced = left(line, exited, long_mean_s);
         }
+        let line = *line;
+        let open = line.kind == Kind::Withdrawal && line.exited.is_none();
+        if !open {
+            self.forget(number);
+        }
+        Some((line, line.forced))
     }
 
     /// Notes the end of a process, and what it cut.
     pub fn exit(&mut self, number: u32, now: Micros, long_mean_s: f64) -> f64 {
-        let Some(line) = self.timelines.get_mut(number as usize) else { return 0.0 };
+        let Some(line) = self.get_mut(number) else { return 0.0 };
         line.exited = Some(now);
         if line.last_apply.is_some() {
             line.forced = left(line, now, long_mean_s);
         }
-        line.forced
+        let (forced, stopped) = (line.forced, line.last_apply.is_some());
+        if stopped {
+            self.forget(number);
+        }
+        forced
+    }
+
+    /// Keeps finished timelines no longer, and forgets those that there are: numbers go on alike.
+    pub(crate) fn quiet(&mut self) {
+        if self.open.is_none() {
+            let finished = |line: &Timeline| {
+                let stopped = line.last_apply.is_some();
+                stopped && (line.kind != Kind::Withdrawal || line.exited.is_some())
+            };
+            let lines = std::mem::take(&mut self.timelines).into_iter().enumerate();
+            let open = lines.filter(|(_, line)| !finished(line));
+            self.open = Some(open.map(|(number, line)| (number as u32, line)).collect());
+        }
+    }
+
+    /// Timelines begun so far.
+    pub(crate) fn begun(&self) -> u32 {
+        self.begun
+    }
+
+    fn forget(&mut self, number: u32) {
+        if let Some(open) = &mut self.open {
+            open.remove(&number);
+        }
     }
 
     /// Percentiles of one clock, of what `measure` gives.

@@ -64,6 +64,8 @@ pub(crate) struct Group {
     applied: Index,
     /// Updates that the publisher's replica has not applied yet.
     unpublished: VecDeque<(Index, CellUpdate)>,
+    /// Settings that it has not read yet.
+    policies: VecDeque<(Index, u32)>,
     /// The replica beside which the publisher runs.
     publisher: ReplicaId,
     /// Commands in the log whose outcome is not known yet.
@@ -88,6 +90,10 @@ pub(crate) struct Effects {
     pub(crate) updates: Vec<CellUpdate>,
     /// What deciders want, by group.
     pub(crate) health: Vec<(usize, Out<HealthMessage, HealthTimer>)>,
+    /// Settings that a region's first group committed, by region.
+    pub(crate) configured: Vec<(usize, u32)>,
+    /// Settings that a region's publisher has read, by region.
+    pub(crate) policies: Vec<(usize, u32)>,
     /// Groups whose decider has just begun to lead, and knows nothing yet.
     pub(crate) fresh: Vec<usize>,
 }
@@ -98,6 +104,8 @@ impl Effects {
             && self.updates.is_empty()
             && self.health.is_empty()
             && self.fresh.is_empty()
+            && self.configured.is_empty()
+            && self.policies.is_empty()
     }
 }
 
@@ -121,7 +129,7 @@ impl Control {
         rules: HealthRules,
         shared: &mut Shared,
     ) -> Self {
-        let ttl = Shared::span_s(shared.dials.lease_ttl_s);
+        let ttl = Shared::span_s(shared.led(0).lease_ttl_s);
         let group = |(number, (region, catalog)): (usize, (u8, CatalogShard))| {
             let member = |id: u8| {
                 let config = config(number, id, replicas, shared);
@@ -136,6 +144,7 @@ impl Control {
                 decider: Decider::new(rules),
                 applied: 0,
                 unpublished: VecDeque::new(),
+                policies: VecDeque::new(),
                 publisher: 1,
                 waiting: VecDeque::new(),
                 lag: 0,
@@ -219,6 +228,8 @@ impl Control {
             self.settle(group, shared);
         } else {
             shared.totals.refused_no_leader += 1;
+            let region = usize::from(self.groups[group].region);
+            shared.meters.regions[region].refused += 1;
             if ask.again {
                 let tries = u64::from(ask.tries);
                 let jitter = shared.noise.uniform(Draw::Backoff, u64::from(slot) | 1 << 50, tries);
@@ -360,6 +371,9 @@ impl Control {
                 }
                 _ => {
                     self.asks.take(slot);
+                    let region = usize::from(group.region);
+                    let latency = shared.now().saturating_sub(ask.born);
+                    shared.meters.regions[region].write_latency.add(latency, 1);
                 }
             }
         }
@@ -528,12 +542,19 @@ impl Group {
                     self.catalog.apply(&barrier, Term(entry.term), now, &mut out);
                     continue;
                 };
+                if let Command::Configure { version } = asked.command {
+                    shared.totals.accepted += 1;
+                    shared.meters.regions[usize::from(self.region)].writes += 1;
+                    effects.configured.push((usize::from(self.region), version));
+                    self.policies.push_back((index, version));
+                    continue;
+                }
                 let before = self.catalog.audit().written();
                 let verdict = self.catalog.apply(asked, Term(entry.term), now, &mut out);
                 shared.assert(self.catalog.audit().written() > before, "I14", || {
                     format!("no audit line for {asked:?}")
                 });
-                count_verdict(shared, verdict);
+                count_verdict(shared, usize::from(self.region), verdict);
                 let mut health = Out::new();
                 for transition in out.transitions.drain(..) {
                     self.leases.observe(&self.catalog, &transition, &mut Out::new());
@@ -564,6 +585,13 @@ impl Group {
     fn publish(&mut self, _shared: &mut Shared, effects: &mut Effects) {
         let Member::Up(node) = &self.members[usize::from(self.publisher)] else { return };
         let commit = node.commit_index();
+        while let Some(&(index, version)) = self.policies.front() {
+            if index > commit {
+                break;
+            }
+            self.policies.pop_front();
+            effects.policies.push((usize::from(self.region), version));
+        }
         while let Some((index, _)) = self.unpublished.front() {
             if *index > commit {
                 break;
@@ -572,6 +600,12 @@ impl Group {
                 effects.updates.push(update);
             }
         }
+    }
+
+    /// How long ago the oldest update was accepted that its publisher has not read yet, seconds.
+    pub(crate) fn lag_s(&self, now: Micros) -> f64 {
+        let oldest = self.unpublished.front();
+        oldest.map_or(0.0, |(_, update)| now.saturating_sub(update.accepted.0) as f64 / S as f64)
     }
 
     fn confirm(&mut self, shared: &Shared) {
@@ -624,7 +658,13 @@ fn config(number: usize, id: ReplicaId, replicas: u8, shared: &Shared) -> Config
     config
 }
 
-fn count_verdict(shared: &mut Shared, verdict: Verdict) {
+fn count_verdict(shared: &mut Shared, region: usize, verdict: Verdict) {
+    let counters = &mut shared.meters.regions[region];
+    match verdict {
+        Verdict::Accepted => counters.writes += 1,
+        Verdict::AlreadySo => {}
+        _ => counters.refused += 1,
+    }
     let totals = &mut shared.totals;
     match verdict {
         Verdict::Accepted => totals.accepted += 1,

@@ -2,7 +2,7 @@
 //! are refused, and what is asserted of the traffic every second.
 
 use super::World;
-use super::fleet::Truth;
+use super::fleet::{Truth, cell_region};
 use super::shared::{Event, HOP_PROXY, HOP_RELAY, Shared};
 use crate::ledger::Counts;
 use crate::noise::{Draw, pair};
@@ -178,43 +178,15 @@ impl World {
         });
         self.plane.traffic.retries_max = now;
         self.check_revoked();
-        self.note_no_backend();
-    }
-
-    /// No-backend results of a second by cell: those where a permitted region had somebody who serves.
-    fn note_no_backend(&mut self) {
-        for (cell, count) in std::mem::take(&mut self.plane.traffic.no_backend) {
-            if self.shared.verify {
-                self.check_no_backend(cell);
-            }
-            let (service, home) = (cell as usize / REGIONS, cell as usize % REGIONS);
-            let order = &self.plane.traffic.policies[service].order;
-            let allowed = |region: usize| region == home || order.contains(&RegionId(region as u8));
-            let first = (service * REGIONS) as u32;
-            let serves = self.fleet.instances.iter().any(|instance| {
-                let region = instance.cell.wrapping_sub(first) as usize;
-                region < REGIONS && allowed(region) && !instance.truth.fails()
-            });
-            if serves {
-                self.shared.totals.no_backend_permitted += count;
-            }
-        }
     }
 
     /// Where nothing is failing single attempts, a live candidate that was not ejected is never "no backend"
     /// (I17).
-    fn check_no_backend(&mut self, cell: u32) {
+    pub(crate) fn check_no_backend(&mut self, cell: u32) {
         let found = self.plane.ledger.silent_no_backend(cell as usize);
         self.shared.assert(!found, "I17", || {
             format!("cell {cell}: no backend, and a live candidate in view")
         });
-    }
-
-    /// Notes how long a probe took.
-    pub(crate) fn note_probe(&mut self, took: Micros) {
-        let bounds = [10, 30, 100, 300, 1_000, 3_000].map(|ms: Micros| ms * MS);
-        let at = bounds.iter().position(|&bound| took <= bound).unwrap_or(bounds.len());
-        self.shared.totals.probe_latency[at] += 1;
     }
 
     /// What the agent on the node makes of a look at a process: readiness is reported and restarts nothing.
@@ -224,7 +196,7 @@ impl World {
             readiness: Thresholds { failures: 1, successes: 1 },
             liveness_failures: 3,
             startup_max: Shared::span_s(60.0),
-            mode: self.health_rules().mode,
+            mode: self.health_rules(cell_region(instance.cell)).mode,
         };
         let (serves, now) = (instance.truth == Truth::Serving, self.shared.time());
         let found = Readiness { local: serves, critical: !instance.dependency_bad, others: true };

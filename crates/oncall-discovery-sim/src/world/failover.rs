@@ -16,8 +16,8 @@ const NOTHING: f64 = 1e-9;
 
 impl World {
     /// The dials that the proxies of a region go by.
-    pub(crate) fn proxies_dials(&self, _region: usize) -> &Dials {
-        &self.shared.dials
+    pub(crate) fn proxies_dials(&self, region: usize) -> &Dials {
+        &self.shared.proxy[region]
     }
 
     /// Once a second: where reads and writes go.

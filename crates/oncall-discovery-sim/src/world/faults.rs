@@ -1,6 +1,7 @@
 //! Carrying out a schedule.
 
 use super::World;
+use super::fleet::cell_region;
 use super::shared::{Event, Life};
 use crate::noise::Draw;
 use crate::queue::{Micros, S, micros};
@@ -229,7 +230,8 @@ impl World {
         }
         self.replace(id, u64::from(plan) << 32 | u64::from(step));
         self.memory[index].done += 1;
-        let gap = S as f64 / self.shared.dials.rollout_pace_per_s;
+        let pace = self.shared.led(cell_region(cell)).rollout_pace_per_s;
+        let gap = S as f64 / (pace * self.topology.shape.pace_share);
         self.shared.push(now + gap as Micros, Event::Step { plan, step: step + 1 });
     }
 
@@ -343,8 +345,9 @@ impl World {
             let instance = &mut self.fleet.instances[id as usize];
             (instance.dependency_bad, instance.dependency_slow) = (true, false);
             let life = instance.life;
+            let region = cell_region(instance.cell);
             self.look_again(id);
-            let interval = micros(self.shared.dials.renewal_interval_s);
+            let interval = micros(self.shared.led(region).renewal_interval_s);
             let wait = self.shared.noise.below(Draw::Renewal, u64::from(id), salt, interval);
             let at = self.shared.now() + wait;
             self.shared.push(at, Event::Life { instance: id, life, what: Life::Report });

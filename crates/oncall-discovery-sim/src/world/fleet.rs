@@ -155,6 +155,12 @@ pub fn cell_name(cell: u32) -> Cell {
     }
 }
 
+/// Region of a cell.
+#[inline]
+pub(crate) fn cell_region(cell: u32) -> usize {
+    cell as usize % REGIONS
+}
+
 /// A cell's name as its number.
 pub(crate) fn cell_number(cell: Cell) -> u32 {
     u32::from(cell.service.0) * REGIONS as u32 + u32::from(cell.region.0)
@@ -237,7 +243,7 @@ impl World {
         });
         self.fleet.on_node[usize::from(node)].push(id);
         let group = self.group_of(cell);
-        self.probing.add(id, group, self.shared.noise);
+        self.probing.add(id, usize::from(region), group, self.shared.noise);
         self.start_process(id);
         id
     }
@@ -282,7 +288,7 @@ impl World {
             self.plane.begin_crash(&mut self.shared, cell, clock);
         }
         // The agent stops to list it: the last renewal was up to one interval ago.
-        let interval = micros(self.shared.dials.renewal_interval_s);
+        let interval = micros(self.shared.led(cell_region(cell)).renewal_interval_s);
         let ago = self.shared.noise.below(Draw::Renewal, u64::from(id), u64::from(life), interval);
         let group = usize::from(self.group_of(cell));
         self.control.uncover(group, InstanceId(id), now.saturating_sub(ago), &mut self.shared);
@@ -316,6 +322,8 @@ impl World {
                 let now = self.shared.now();
                 let forced = self.shared.clocks.exit(instance.clock, now, self.long.1);
                 self.shared.totals.forced += forced;
+                let region = cell_region(instance.cell);
+                self.shared.meters.regions[region].forced += forced;
                 let source = Source::Agent(NodeId(instance.node));
                 self.ask_move(id, State::Gone, Reason::Exited, source);
             }
@@ -342,6 +350,8 @@ impl World {
         let now = self.shared.now();
         let Some(instance) = self.fleet.instances.get_mut(id as usize) else { return };
         instance.state = transition.to;
+        let (from, to) = (transition.from, transition.to);
+        self.shared.meters.moved(instance.cell, from, to, transition.reason);
         let (cell, truth, zone) = (instance.cell, instance.truth, instance.zone);
         self.probing.forget(id);
         let current = instance.generation == transition.generation;
@@ -361,8 +371,8 @@ impl World {
             State::Starting if current && truth == Truth::Serving => self.report(id),
             State::Draining if current => {
                 let life = self.fleet.instances[id as usize].life;
-                let grace = micros(self.shared.dials.accept_grace_s);
-                let drain = micros(self.shared.dials.drain_period_s);
+                let grace = micros(self.shared.led(cell_region(cell)).accept_grace_s);
+                let drain = micros(self.shared.led(cell_region(cell)).drain_period_s);
                 if matches!(truth, Truth::Serving | Truth::Leaving) {
                     self.fleet.instances[id as usize].truth = Truth::Leaving;
                     let event = |what| Event::Life { instance: id, life, what };
@@ -422,6 +432,8 @@ impl World {
         let deliberate = transition.reason.deliberate() || transition.reason == Reason::Replaced;
         if !dead && !deliberate {
             self.shared.totals.false_removals += 1;
+            let region = cell_region(instance.cell);
+            self.shared.meters.regions[region].false_removals += 1;
         }
         let (clock, cell, zone) = (instance.clock, instance.cell, instance.zone);
         if let Some(line) = self.shared.clocks.get_mut(clock) {
@@ -429,6 +441,9 @@ impl World {
             line.reason = Some(transition.reason);
             line.detected.get_or_insert(asked);
             let start = line.start();
+            let region = cell_region(cell);
+            let deliberate = line.kind == Kind::Withdrawal;
+            self.shared.meters.regions[region].withdrawals += u64::from(deliberate);
             self.plane.leave_ready(&mut self.shared, id, cell, (clock, start, zone));
         }
         // One that lives on may come back READY and leave again, with a timeline of its own.

@@ -3,10 +3,13 @@
 //! Coalescing, chains, answers, gaps, repairs, budgets, streams and back-off are the components' own
 //! functions; what is left out are the endpoint lists and the requests, which the ledger accounts for.
 
-use super::fleet::{cell_name, cell_number};
+use super::fleet::{cell_name, cell_number, cell_region};
+use super::relays::Relay;
+use super::share::relays;
 use super::shared::{Delivery, Event, HOP_PROXY, HOP_RELAY, REGION_US, Shared, Slab, Trace};
-use super::streams::{Proxy, Relay};
+use super::streams::Proxy;
 use super::traffic::Traffic;
+use super::waves::Wave;
 use crate::ledger::{Calls, Clock, Ejection, Ledger, REMOTE, Setup, Slot, Stopped};
 use crate::noise::{Draw, pair};
 use crate::queue::{MS, Micros, micros};
@@ -16,7 +19,7 @@ use oncall_discovery::distrib::{
     Coalescer, Cursor, DeltaLog, Retention, SnapshotHead, Step, Windows,
 };
 use oncall_discovery::mutants::Mutants;
-use oncall_discovery::proxy::{By, CellSub, LinkState, ProxyDials, SubEvent};
+use oncall_discovery::proxy::{By, CellSub, LinkState, SubEvent};
 use oncall_discovery::types::{CellUpdate, Change, Incarnation, Revision, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -24,7 +27,7 @@ use std::collections::VecDeque;
 /// Subscribers from which deliveries travel as a wave, tick by tick.
 const WAVE_MIN: usize = 256;
 /// Tick of a wave.
-const TICK: Micros = 10 * MS;
+pub(crate) const TICK: Micros = 10 * MS;
 /// Bytes of an endpoint and around a message, as the tier counts them.
 pub(crate) const ENDPOINT_BYTES: u64 = 256;
 pub(crate) const HEADER_BYTES: u64 = 64;
@@ -75,14 +78,6 @@ impl CellState {
     }
 }
 
-/// Deliveries of one publication to many subscribers, by tick.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Wave {
-    deliveries: Vec<Delivery>,
-    /// First delivery of each tick, and the end.
-    first: Vec<u32>,
-}
-
 /// The data plane.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Full {
@@ -98,23 +93,25 @@ pub struct Full {
     pub(crate) queued: Vec<bool>,
     pub(crate) proxies: Vec<Proxy>,
     pub(crate) relays: Vec<Relay>,
-    pub(crate) per_region: u16,
+    /// Numbers that a region's relays may have.
+    pub(crate) stride: u16,
+    /// Relays of each region now: the first ones.
+    pub(crate) active: [u16; REGIONS],
     /// Until when each region is cut off from the others.
     pub(crate) parted: [Micros; REGIONS],
     /// Time that one delivery takes at a relay, microseconds.
-    service_us: f64,
-    waves: Slab<Wave>,
+    pub(crate) service_us: f64,
+    pub(crate) waves: Slab<Wave>,
     clocks: Vec<Option<Clock>>,
-    pub(crate) rules: ProxyDials,
     pub(crate) stopped: Vec<Stopped>,
     pub(crate) traffic: Traffic,
     #[serde(skip)]
     hops: Vec<Micros>,
     #[serde(skip)]
-    due: Vec<(u32, Delivery)>,
+    pub(crate) due: Vec<(u32, Delivery)>,
 }
 
-/// Deliveries that a relay makes in a second.
+/// Deliveries that a relay of the full fleet makes in a second.
 pub const RELAY_DELIVERIES_PER_S: f64 = 3_000.0;
 
 /// How proxies call, from the dials.
@@ -172,9 +169,10 @@ impl Full {
                 total: 0,
             })
             .collect();
-        let per_region =
-            ((shared.dials.relays_per_region * topology.shape.relay_share).round() as u16).max(2);
-        let rules = ProxyDials::from(&shared.dials);
+        let count = relays(&topology.shape, shared.dials.relays_per_region);
+        let most = Dials::TABLE.iter().find(|row| row.name == "relays_per_region");
+        let stride = relays(&topology.shape, most.map_or(64.0, |row| row.max)).max(count);
+        let active = [count; REGIONS];
         let proxies_of_subs: Vec<u16> = rows.iter().map(|sub| sub.proxy).collect();
         let traffic = Traffic::new(topology, &proxies_of_subs, &sub_cell);
         let mut full = Self {
@@ -185,16 +183,16 @@ impl Full {
             proxy_subs,
             lambda,
             queued: vec![false; rows.len()],
-            proxies: Proxy::all(topology, per_region),
-            relays: (0..REGIONS * usize::from(per_region))
-                .map(|_| Relay::new(&shared.dials, per_region))
+            proxies: Proxy::all(topology, stride, active),
+            relays: (0..REGIONS * usize::from(stride))
+                .map(|_| Relay::new(&shared.dials, shared.share, count))
                 .collect(),
-            per_region,
+            stride,
+            active,
             parted: [0; REGIONS],
-            service_us: 1e6 / RELAY_DELIVERIES_PER_S,
+            service_us: 1e6 / shared.share.relay_deliveries_per_s,
             waves: Slab::default(),
             clocks: Vec::new(),
-            rules,
             stopped: Vec::new(),
             hops: Vec::new(),
             due: Vec::new(),
@@ -205,6 +203,8 @@ impl Full {
             },
         };
         full.fill(topology, heads);
+        let by_region = std::array::from_fn(|region| topology.by_region[region].len() as u32);
+        shared.wishes.hold_all(by_region, u32::from(count) * REGIONS as u32, active);
         full.open_streams(shared);
         full
     }
@@ -235,6 +235,7 @@ impl Full {
     /// Traffic facts of an instance: whether every request there fails.
     pub(crate) fn set_failing(&mut self, shared: &mut Shared, id: u32, cell: u32, failing: bool) {
         shared.trace(Trace::Failing(id, failing));
+        shared.meters.serve(id, cell, !failing);
         if (id as usize) < self.ledger.slots.len() {
             self.ledger.set_failing(shared.now(), cell as usize, id, failing);
             self.drain_pairs(shared);
@@ -294,8 +295,8 @@ impl Full {
         shared.trace(Trace::Update(*update));
         let cell = cell_number(update.cell);
         let windows = Windows {
-            removals: Dials::span_ms(shared.dials.coalesce_removals_ms),
-            additions: Dials::span_ms(shared.dials.coalesce_additions_ms),
+            removals: Dials::span_ms(shared.led(cell_region(cell)).coalesce_removals_ms),
+            additions: Dials::span_ms(shared.led(cell_region(cell)).coalesce_additions_ms),
         };
         let now = shared.now();
         let state = &mut self.cells[cell as usize];
@@ -306,14 +307,19 @@ impl Full {
                 shared.violate("I1", || format!("{update:?} does not continue {expected:?}"));
             }
         }
+        let pending = &mut shared.meters.pending[cell_region(cell)];
         match update.change {
-            Change::Added(endpoint) => state.added.push(endpoint.instance.0),
+            Change::Added(endpoint) => {
+                state.added.push(endpoint.instance.0);
+                *pending += 1;
+            }
             Change::Removed(endpoint) => {
                 let id = endpoint.instance.0;
                 let clock = self.clocks.get(id as usize).copied().flatten();
                 if let Some(at) = state.added.iter().position(|&added| added == id) {
                     // Came and went between two publications: nobody ever saw it.
                     state.added.swap_remove(at);
+                    *pending -= 1;
                     if let Some(clock) = clock {
                         self.stopped.push(Stopped {
                             clock,
@@ -325,6 +331,7 @@ impl Full {
                     }
                 } else {
                     state.removed.push((id, clock));
+                    *pending += 1;
                 }
             }
             Change::Changed(..) => {}
@@ -336,7 +343,7 @@ impl Full {
         let now = shared.now();
         let index = cell as usize;
         let retention = Retention {
-            age: Shared::span_s(shared.dials.delta_retention_s),
+            age: Shared::span_s(shared.relay[cell_region(cell)].delta_retention_s),
             ..Retention::default()
         };
         let state = &mut self.cells[index];
@@ -348,6 +355,8 @@ impl Full {
         let state = &mut self.cells[index];
         let changes = (added.len() + removed.len()) as u32;
         state.total += changes;
+        shared.meters.pending[cell_region(cell)] -= i64::from(changes);
+        shared.books.keep(cell_region(cell), changes);
         let mark = Mark { at: now, total: state.total, changes };
         let grew = state.log.push(Time(now), flush.step.to, mark);
         shared.assert(grew, "I1", || format!("cell {cell}: {:?} is not ahead", flush.step));
@@ -392,13 +401,13 @@ impl Full {
         let changes = self.cells[index].log.since(published.step.from);
         let changes = changes.and_then(|mut marks| marks.next()).map_or(1, |mark| mark.changes);
         let bytes = HEADER_BYTES + u64::from(changes) * ENDPOINT_BYTES;
-        let service =
-            Span((self.service_us * (1.0 + 0.05 * f64::from(changes - changes.min(1)))) as u64);
+        let work = self.service_us * (1.0 + 0.05 * f64::from(changes - changes.min(1)));
+        let services = shared.meters.slowed.map(|slowed| Span((work * slowed) as u64));
         self.hops.clear();
         self.hops.resize(self.relays.len(), 0);
         self.due.clear();
         let home = (index % REGIONS) as u8;
-        let (mut sent, mut kept) = (0_u64, 0_u32);
+        let (mut sent, mut kept, mut far) = ([0_u64; REGIONS], 0_u32, [0_u64; REGIONS]);
         for sub in range {
             let row = self.ledger.subs[sub];
             let proxy = &mut self.proxies[usize::from(row.proxy)];
@@ -410,16 +419,20 @@ impl Full {
             if relay.is_down(now) {
                 continue;
             }
-            sent += 1;
+            let region = usize::from(proxy.region);
+            sent[region] += 1;
             if self.hops[number] == 0 {
                 let hop =
                     shared.hop(HOP_RELAY, Draw::HopRelay, pair(cell, published.seq), number as u64);
-                let far = if proxy.region == home { 0 } else { REGION_US as Micros };
-                self.hops[number] = now + hop + far;
+                let way = if proxy.region == home { 0 } else { REGION_US as Micros };
+                self.hops[number] = now + hop + way;
+                far[region] += u64::from(proxy.region != home);
+                let waits = relay.lane.delay(Time(now + hop + way)).0;
+                shared.meters.regions[region].relay_delay.add(waits, 1);
             }
             let index_word = u64::from(published.seq) << 20 | u64::from(row.proxy);
             let loses = relay.loses(now, shared.noise, u64::from(cell), index_word);
-            let left = relay.lane.enter(Time(self.hops[number]), service, urgent).0;
+            let left = relay.lane.enter(Time(self.hops[number]), services[region], urgent).0;
             let parted = proxy.region != home
                 && self.parted[usize::from(proxy.region)].max(self.parted[usize::from(home)]) > now;
             if loses || parted || proxy.is_cut(now) {
@@ -449,54 +462,20 @@ impl Full {
                 shared.push(at, Event::Deliver(delivery));
             }
         }
-        shared.totals.deltas += sent;
-        shared.totals.delta_bytes += sent * bytes;
+        for (region, (&sent, far)) in sent.iter().zip(far).enumerate() {
+            let counters = &mut shared.meters.regions[region];
+            counters.deltas += sent;
+            counters.delta_bytes += sent * bytes;
+            counters.far_bytes += far * bytes;
+            counters.relay_busy_us += sent as f64 * services[region].0 as f64;
+            shared.totals.deltas += sent;
+            shared.totals.delta_bytes += sent * bytes;
+        }
         if kept > 0 {
             self.ledger.expect(index, published.seq, kept);
         }
         if wave && kept > 0 {
             self.start_wave(shared);
-        }
-    }
-
-    /// Sorts due deliveries by tick and schedules the first.
-    fn start_wave(&mut self, shared: &mut Shared) {
-        let last = self.due.iter().map(|(tick, _)| *tick).max().unwrap_or(0) as usize;
-        let mut first = vec![0_u32; last + 2];
-        for (tick, _) in &self.due {
-            first[*tick as usize + 1] += 1;
-        }
-        for tick in 0..=last {
-            first[tick + 1] += first[tick];
-        }
-        let mut place = first.clone();
-        let blank =
-            Delivery { sub: 0, seq: 0, from: 0, session: 0, snapshot: false, corrupt: false };
-        let mut deliveries = vec![blank; self.due.len()];
-        for &(tick, delivery) in &self.due {
-            let at = &mut place[tick as usize];
-            deliveries[*at as usize] = delivery;
-            *at += 1;
-        }
-        let slot = self.waves.put(Wave { deliveries, first });
-        shared.push(shared.now() + TICK, Event::Wave { slot, tick: 1 });
-    }
-
-    /// One tick of a wave.
-    pub(crate) fn on_wave(&mut self, shared: &mut Shared, slot: u32, tick: u32) {
-        let Some(wave) = self.waves.get(slot) else { return };
-        let ticks = wave.first.len() as u32 - 1;
-        let range = wave.first[tick as usize] as usize..wave.first[tick as usize + 1] as usize;
-        for at in range {
-            let Some(delivery) = self.waves.get(slot).map(|wave| wave.deliveries[at]) else {
-                return;
-            };
-            self.deliver(shared, delivery);
-        }
-        if tick + 1 < ticks {
-            shared.push(shared.now() + TICK, Event::Wave { slot, tick: tick + 1 });
-        } else {
-            self.waves.take(slot);
         }
     }
 
@@ -517,6 +496,7 @@ impl Full {
             return;
         };
         proxy.link.heard(Time(now));
+        let region = proxy.region;
         let end = published.step.end();
         let before = self.subs[sub].cursor();
         let event = if delivery.snapshot {
@@ -535,6 +515,10 @@ impl Full {
                 shared.assert(after == Some(end) && joins, "I3", || {
                     format!("sub {sub}: {before:?} to {after:?}, by {delivery:?} to {end:?}")
                 });
+                if by == By::Delta {
+                    let counters = &mut shared.meters.regions[usize::from(region)];
+                    counters.watch_lag.add(now - published.at, 1);
+                }
                 self.applied(shared, sub, cell, (by, repaired, first), delivery.seq);
             }
             other => {
@@ -556,12 +540,15 @@ impl Full {
         shared.totals.applied += 1;
         let proxy = &mut self.proxies[usize::from(self.ledger.subs[sub].proxy)];
         proxy.link.proved();
+        let counters = &mut shared.meters.regions[usize::from(proxy.region)];
         match (by, repaired) {
             (By::Snapshot, _) if !first => {
+                counters.snapshot_fallbacks += 1;
                 shared.totals.snapshot_fallbacks += 1;
                 shared.goals.gap_repaired_by_snapshot += 1;
             }
             (By::Delta, true) => {
+                counters.delta_repairs += 1;
                 shared.totals.delta_repairs += 1;
                 shared.goals.gap_repaired_by_delta += 1;
             }
@@ -586,8 +573,11 @@ impl Full {
 
     /// Lost, late, bad: what a subscription does when a message could not be applied.
     pub(crate) fn not_applied(&mut self, shared: &mut Shared, sub: u32, event: SubEvent) {
+        let proxy = usize::from(self.ledger.subs[sub as usize].proxy);
+        let counters = &mut shared.meters.regions[usize::from(self.proxies[proxy].region)];
         match event {
             SubEvent::Repair(why) => {
+                counters.gaps += 1;
                 shared.totals.gaps += 1;
                 if why == oncall_discovery::proxy::RepairFor::HeadAhead {
                     shared.totals.heads_ahead += 1;
@@ -595,6 +585,7 @@ impl Full {
                 self.ask_repair(shared, sub, Span::ZERO);
             }
             SubEvent::Rejected { tries, .. } => {
+                counters.checksum_rejects += 1;
                 shared.totals.checksum_rejects += 1;
                 shared.goals.snapshot_checksum_rejected += 1;
                 self.rejected(shared, sub, tries);
@@ -614,26 +605,17 @@ impl Full {
         pair: crate::ledger::PairEvent,
     ) {
         let ejection = self.ledger.pair_event(shared.now(), cell as usize, pair);
-        shared.totals.ejections += u64::from(ejection == Ejection::Done);
+        if ejection == Ejection::Done {
+            shared.totals.ejections += 1;
+            let proxy = usize::from(self.ledger.subs[pair.sub as usize].proxy);
+            let region = usize::from(self.proxies[proxy].region);
+            shared.meters.regions[region].ejections += 1;
+        }
         if ejection != Ejection::None && self.ledger.subs[pair.sub as usize].online {
             self.traffic.complaints.push((pair.sub, pair.instance));
         }
         self.drain_pairs(shared);
         self.take_stopped();
-    }
-
-    /// Traffic counts of all cells since they were last taken.
-    pub(crate) fn take_counts(&mut self, now: Micros) -> crate::ledger::Counts {
-        let mut sum = crate::ledger::Counts::default();
-        self.traffic.no_backend.clear();
-        for cell in 0..self.cells.len() {
-            let counts = self.ledger.take(now, cell);
-            sum.add(&counts, 1.0);
-            if counts.no_backend > 0.0 {
-                self.traffic.no_backend.push((cell as u32, counts.no_backend));
-            }
-        }
-        sum
     }
 
     /// Subscriptions of connected proxies that stand behind the published head.

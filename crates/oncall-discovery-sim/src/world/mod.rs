@@ -3,33 +3,45 @@
 //! One queue, one clock, noise by key. [`World::run_until`] plays; everything else looks.
 
 mod age;
+mod bill;
 mod check;
 pub mod clocks;
 mod control;
+mod dials;
 mod evidence;
 mod failover;
 mod faults;
 mod fleet;
 mod full;
+mod gauges;
 mod probing;
+mod relays;
 mod row;
+mod share;
 mod shared;
 mod streams;
 mod traffic;
+mod waves;
 
+pub use bill::{Bill, PLANNED_PACE_PER_S, PRICES, Price};
 pub use clocks::{Clocks, Kind, Percentiles, Timeline};
+pub use dials::{InForce, RELAYS_DELAY};
 pub use fleet::{Instance, Truth, cell_name};
 pub use full::{Full, RELAY_DELIVERIES_PER_S};
+pub use gauges::{BINS, Counters, Gauges, Histogram, Levels, Rollout};
 pub use row::Row;
+pub use share::{Share, relays};
 pub use shared::{Goals, HOP_PROXY, HOP_RELAY, Hop, REGION_US, Totals, Trace, Violation};
 
 use crate::noise::Noise;
 use crate::queue::{Micros, S, micros};
 use crate::schedule::Scenario;
 use crate::topology::{REGIONS, Scale, Shape, Topology};
+use bill::Books;
 use control::Control;
 use faults::Memory;
 use fleet::Fleet;
+use gauges::Meters;
 use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::dials::{DialError, Dials};
@@ -118,12 +130,20 @@ const LONG: (f64, f64) = (0.001, 20.0);
 impl World {
     /// A world at time zero: everything is up, every view at its head.
     pub fn new(setup: Setup) -> Result<Self, SetupError> {
+        let key = EpisodeKey::new(setup.seed, 0, Split::Train, Generator::Pcg);
+        Self::keyed(setup, key)
+    }
+
+    /// The same with the noise of an episode; the seed of the setup is not used.
+    pub fn keyed(setup: Setup, key: EpisodeKey) -> Result<Self, SetupError> {
         setup.dials.validate()?;
         check_shape(&setup.shape)?;
-        let key = EpisodeKey::new(setup.seed, 0, Split::Train, Generator::Pcg);
         let noise = Noise::new(key);
         let topology = Topology::draw(setup.shape, noise);
-        let mut shared = Shared::new(noise, &setup.dials, setup.verify);
+        let share = Share::of(&setup.shape);
+        let mut shared = Shared::new(noise, &setup.dials, setup.verify, share);
+        shared.meters = Meters::new(topology.cells(), topology.instances.iter().map(|i| i.cell));
+        shared.books = Books::new(cross_region(&topology));
         let fleet = Fleet::new(&topology);
         let directory = directory(&topology)?;
         let shards: Vec<u8> = (0..topology.services.len())
@@ -136,9 +156,8 @@ impl World {
         let plane = Full::new(&topology, &heads, LONG, &mut shared);
         let rules = HealthRules::new(&setup.dials, probing::PROBERS);
         let control = Control::new(catalogs, setup.shape.replicas, rules, &mut shared);
-        let interval = setup.dials.probe_interval_s;
         let groups = REGIONS * usize::from(setup.shape.shards);
-        let probing = Probing::new(groups, topology.nodes.len(), interval);
+        let probing = Probing::new(groups, topology.nodes.len(), setup.shape.instances);
         let memory = vec![Memory::default(); setup.scenario.plan.len()];
         let mut world = Self {
             scenario: setup.scenario,
@@ -156,8 +175,9 @@ impl World {
             trail: Vec::new(),
         };
         for id in 0..world.fleet.instances.len() as u32 {
-            let group = world.group_of(world.fleet.instances[id as usize].cell);
-            world.probing.add(id, group, noise);
+            let cell = world.fleet.instances[id as usize].cell;
+            let group = world.group_of(cell);
+            world.probing.add(id, fleet::cell_region(cell), group, noise);
         }
         for (group, transition) in births {
             let group = &mut world.control.groups[group];
@@ -211,9 +231,7 @@ impl World {
                 self.send_complaints();
             }
             if !self.plane.stopped.is_empty() {
-                for stopped in self.plane.stopped.drain(..) {
-                    self.shared.clocks.stop(&stopped, self.long.1);
-                }
+                self.stop_clocks();
             }
         }
     }
@@ -221,6 +239,39 @@ impl World {
     /// Plays the whole scenario.
     pub fn run(&mut self) {
         self.run_until(micros(self.scenario.length_s));
+    }
+
+    /// Clocks that ran out: their timelines, and what they mean for the objectives.
+    fn stop_clocks(&mut self) {
+        let mut stopped = std::mem::take(&mut self.plane.stopped);
+        for stopped in stopped.drain(..) {
+            let Some((line, forced)) = self.shared.clocks.stop(&stopped, self.long.1) else {
+                continue;
+            };
+            let region = fleet::cell_region(line.cell);
+            let meters = &mut self.shared.meters;
+            let blind = meters.blind[region];
+            let counters = &mut meters.regions[region];
+            counters.forced += forced;
+            self.shared.totals.forced += forced;
+            counters.in_flight += line.in_flight;
+            let (start, last) = (line.start(), line.last_request.unwrap_or(line.start()));
+            let took = last.saturating_sub(start);
+            match line.kind {
+                Kind::Withdrawal => {
+                    counters.withdrawal.add(took, 1);
+                    counters.withdrawals_late += u64::from(took > 3 * S);
+                }
+                Kind::Crash if blind >= start => counters.crashes_in_outage += 1,
+                Kind::Crash => {
+                    counters.crashes += 1;
+                    counters.crash.add(took, 1);
+                    counters.crashes_late += u64::from(took > 15 * S);
+                }
+                Kind::False => {}
+            }
+        }
+        self.plane.stopped = stopped;
     }
 
     fn play(&mut self, event: Event) {
@@ -260,10 +311,18 @@ impl World {
             Event::Busy { proxy, session, after } => {
                 self.plane.on_busy(shared, proxy, session, after);
             }
-            Event::Heartbeat { proxy, session } => {
+            Event::Policy { relay } => self.plane.on_policy(shared, relay),
+            Event::Adopt { proxy, session, version } => {
+                self.plane.on_adopt(shared, proxy, session, version);
+            }
+            Event::Relays { region, count } => {
+                self.plane.set_relays(shared, usize::from(region), count);
+            }
+            Event::Move { proxy, place } => self.plane.on_move(shared, proxy, place),
+            Event::Heartbeat { proxy, session, beat } => {
                 let region = self.topology.nodes[usize::from(proxy)].region;
                 let confirmed = self.confirmed(region);
-                self.plane.on_heartbeat(&mut self.shared, proxy, session, confirmed);
+                self.plane.on_heartbeat(&mut self.shared, proxy, (session, beat), confirmed);
                 if self.shared.verify {
                     self.check_told(proxy);
                 }
@@ -288,6 +347,12 @@ impl World {
             for update in std::mem::take(&mut self.control.effects.updates) {
                 self.plane.on_update(&mut self.shared, &update);
             }
+            for (region, version) in std::mem::take(&mut self.control.effects.configured) {
+                self.on_configured(region, version);
+            }
+            for (region, version) in std::mem::take(&mut self.control.effects.policies) {
+                self.plane.publish_policy(&mut self.shared, region, version);
+            }
             for number in std::mem::take(&mut self.control.effects.fresh) {
                 self.forget_group(number);
             }
@@ -303,20 +368,12 @@ impl World {
         groups.map(|group| group.confirmed).min().unwrap_or(0)
     }
 
-    /// Turns the dials, at once and everywhere; how they travel is up to whoever turns them. The number of
-    /// relays stays.
-    pub fn set_dials(&mut self, dials: Dials) -> Result<(), DialError> {
-        dials.validate()?;
-        self.shared.dials = dials;
-        self.set_probe_interval();
-        let rules = self.health_rules();
-        for group in &mut self.control.groups {
-            group.decider.set_rules(rules);
-            group.leases.set_ttl(Shared::span_s(dials.lease_ttl_s));
-        }
-        self.plane.set_dials(&mut self.shared);
-        self.look_at_all();
-        Ok(())
+    /// From now on rows, hashes and finished timelines are not kept, so that memory stays flat over a long run;
+    /// those that there are go. Everything else is the same to the last bit.
+    pub fn quiet(&mut self) {
+        self.shared.record = false;
+        self.shared.clocks.quiet();
+        (self.rows, self.trail) = (Vec::new(), Vec::new());
     }
 
     /// The scenario.
@@ -369,7 +426,7 @@ impl World {
         &self.trail
     }
 
-    /// The dials in force.
+    /// The dials that the operator wants; see [`World::in_force`] for what acts where.
     pub fn dials(&self) -> &Dials {
         &self.shared.dials
     }
@@ -422,8 +479,13 @@ impl World {
     pub fn load(bytes: &[u8]) -> Result<Self, SetupError> {
         let mut world: Self =
             postcard::from_bytes(bytes).map_err(|error| SetupError::Saved(error.to_string()))?;
-        world.plane.ledger.set_may_eject(full::may_eject);
+        world.revive();
         Ok(world)
+    }
+
+    /// Puts back what no saved state holds; for worlds that were read as a part of something else.
+    pub fn revive(&mut self) {
+        self.plane.ledger.set_may_eject(full::may_eject);
     }
 }
 
@@ -449,6 +511,17 @@ fn check_shape(shape: &Shape) -> Result<(), SetupError> {
         Some((_, field, value, expected)) => Err(SetupError::Shape { field, value, expected }),
         None => Ok(()),
     }
+}
+
+/// Instances of cross-region services by region.
+fn cross_region(topology: &Topology) -> [u32; REGIONS] {
+    let mut counts = [0; REGIONS];
+    for placed in &topology.instances {
+        let service = placed.cell as usize / REGIONS;
+        counts[fleet::cell_region(placed.cell)] +=
+            u32::from(topology.services[service].cross_region);
+    }
+    counts
 }
 
 fn directory(topology: &Topology) -> Result<Directory, DirectoryError> {

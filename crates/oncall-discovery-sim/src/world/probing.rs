@@ -7,20 +7,20 @@ use super::World;
 use super::fleet::Truth;
 use super::shared::{Answer, Event};
 use crate::noise::{Draw, Noise, pair};
-use crate::queue::{MS, Micros, micros};
+use crate::queue::{MS, Micros, S, micros};
 use crate::topology::REGIONS;
 use oncall_discovery::health::{HealthMessage, HealthRules, LocalAction, Opinion};
 use oncall_discovery::types::{Generation, InstanceId, Out, ProberId, State, Time};
 use serde::{Deserialize, Serialize};
 
-/// Width of a bucket.
-const BUCKET: Micros = 10 * MS;
+/// Time between two looks at the buckets of a large fleet, and of a small one.
+const TICKS: [Micros; 2] = [10 * MS, 50 * MS];
+/// Instances from which a fleet is large.
+const LARGE: u32 = 5_000;
+/// The longest interval that the dial allows, so that no tick plays less than one bucket.
+const INTERVAL_MAX: Micros = 15 * S;
 /// Probers of a region.
 pub(crate) const PROBERS: u8 = 3;
-/// Loss of a probe on a healthy path.
-const LOSS: f64 = 0.000_5;
-/// Loss within a burst of a node's channel, its mean length (s), and the time between two (s).
-const BURST: (f64, f64, f64) = (0.9, 3.0, 7_200.0);
 /// Round trip of a probe that is answered.
 const ROUND_TRIP: Micros = 2 * MS;
 
@@ -34,7 +34,13 @@ const UNPROBED: u8 = 2;
 /// Probe bookkeeping that is not the decider's.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Probing {
-    buckets: Vec<Vec<u32>>,
+    /// Instances by region and phase. An instance keeps its phase; the interval of its region says how fast the
+    /// rounds pass.
+    buckets: [Vec<Vec<u32>>; REGIONS],
+    /// Rounds of each region since the start, in 2^-32.
+    rounds: [u64; REGIONS],
+    /// Time between two looks.
+    tick: Micros,
     look: Vec<u8>,
     /// Group times probers plus the prober at home.
     home: Vec<u8>,
@@ -51,9 +57,13 @@ pub(crate) struct Probing {
 }
 
 impl Probing {
-    pub(crate) fn new(groups: usize, nodes: usize, interval_s: f64) -> Self {
+    pub(crate) fn new(groups: usize, nodes: usize, instances: u32) -> Self {
+        let tick = TICKS[usize::from(instances < LARGE)];
+        let phases = (INTERVAL_MAX / tick) as usize;
         Self {
-            buckets: vec![Vec::new(); buckets(interval_s)],
+            buckets: std::array::from_fn(|_| vec![Vec::new(); phases]),
+            rounds: [0; REGIONS],
+            tick,
             look: Vec::new(),
             home: Vec::new(),
             told: Vec::new(),
@@ -67,10 +77,10 @@ impl Probing {
     }
 
     /// Gives an instance its phase and its prober.
-    pub(crate) fn add(&mut self, id: u32, group: u16, noise: Noise) {
-        let count = self.buckets.len() as u64;
+    pub(crate) fn add(&mut self, id: u32, region: usize, group: u16, noise: Noise) {
+        let count = self.buckets[region].len() as u64;
         let phase = noise.below(Draw::ProbePhase, u64::from(id), 0, count);
-        self.buckets[phase as usize].push(id);
+        self.buckets[region][phase as usize].push(id);
         let at = id as usize + 1;
         self.look.resize(at.max(self.look.len()), UNPROBED);
         self.told.resize(at.max(self.told.len()), 0);
@@ -80,6 +90,10 @@ impl Probing {
 
     pub(crate) fn stop(&mut self, region: usize, until: Micros) {
         self.stopped[region] = self.stopped[region].max(until);
+    }
+
+    pub(crate) fn is_stopped(&self, region: usize, now: Micros) -> bool {
+        self.stopped[region] > now
     }
 
     pub(crate) fn spoil_prober(&mut self, region: usize, until: Micros) {
@@ -98,45 +112,30 @@ impl Probing {
     }
 }
 
-fn buckets(interval_s: f64) -> usize {
-    ((micros(interval_s) / BUCKET) as usize).max(1)
-}
-
 impl World {
-    /// Another interval: all instances get their phases anew.
-    pub(crate) fn set_probe_interval(&mut self) {
-        let count = buckets(self.shared.dials.probe_interval_s);
-        if count == self.probing.buckets.len() {
-            return;
-        }
-        self.probing.buckets = vec![Vec::new(); count];
-        for id in 0..self.fleet.instances.len() as u32 {
-            let group = self.group_of(self.fleet.instances[id as usize].cell);
-            self.probing.add(id, group, self.shared.noise);
-        }
-    }
-
-    pub(crate) fn health_rules(&self) -> HealthRules {
-        HealthRules::new(&self.shared.dials, PROBERS)
+    /// The rules of a region's deciders.
+    pub(crate) fn health_rules(&self, region: usize) -> HealthRules {
+        HealthRules::new(self.shared.led(region), PROBERS)
     }
 
     /// Tells the deciders what the first probes of a healthy fleet would.
     pub(crate) fn prime_probes(&mut self) {
-        let enough = self.shared.dials.recovery_threshold as u8;
+        let dials = *self.shared.led(0);
+        let enough = dials.recovery_threshold as u8;
         let mut out = Out::new();
         for id in 0..self.fleet.instances.len() as u32 {
             let group = usize::from(self.group_of(self.fleet.instances[id as usize].cell));
             let group = &mut self.control.groups[group];
             let Some(row) = group.catalog.row_of(InstanceId(id)) else { continue };
             let first = (id % u32::from(PROBERS)) as u8;
-            for prober in 0..self.shared.dials.confirming_probers as u8 {
+            for prober in 0..dials.confirming_probers as u8 {
                 let prober = ProberId((first + prober) % PROBERS);
                 for _ in 0..enough {
                     let now = Time::ZERO;
                     group.decider.on_probe_of_row(now, row, prober, true, &group.catalog, &mut out);
                 }
             }
-            self.probing.told[id as usize] = enough * self.shared.dials.confirming_probers as u8;
+            self.probing.told[id as usize] = enough * dials.confirming_probers as u8;
         }
     }
 
@@ -148,8 +147,8 @@ impl World {
         let now = self.shared.now();
         let (_, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
         // Every prober that looks at it has to have seen enough.
-        let enough =
-            (self.shared.dials.recovery_threshold * self.shared.dials.confirming_probers) as u8;
+        let dials = self.shared.led(region);
+        let enough = (dials.recovery_threshold * dials.confirming_probers) as u8;
         let look = match instance.state {
             State::Ready
                 if instance.truth.answers()
@@ -174,19 +173,39 @@ impl World {
         }
     }
 
-    /// One bucket of probes.
+    /// The probes that are due within a tick.
     pub(crate) fn on_probes(&mut self) {
         let now = self.shared.now();
-        let count = self.probing.buckets.len() as u64;
-        let slot = (now / BUCKET % count) as usize;
-        let round = now / BUCKET / count;
+        for region in 0..REGIONS {
+            let phases = self.probing.buckets[region].len() as u64;
+            let place = |rounds: u64| ((u128::from(rounds) * u128::from(phases)) >> 32) as u64;
+            let from = self.probing.rounds[region];
+            let interval = micros(self.shared.led(region).probe_interval_s).max(self.probing.tick);
+            let to = from + (self.probing.tick << 32) / interval;
+            self.probing.rounds[region] = to;
+            for at in place(from)..place(to) {
+                self.probe_bucket(region, (at % phases) as usize, at / phases);
+            }
+        }
+        self.shared.push(now + self.probing.tick, Event::Probes);
+        if now.is_multiple_of(100 * MS) {
+            self.count_quiet();
+        }
+    }
+
+    /// One bucket of probes.
+    fn probe_bucket(&mut self, region: usize, slot: usize, round: u64) {
+        if self.probing.buckets[region][slot].is_empty() {
+            return;
+        }
+        let now = self.shared.now();
         let noise = self.shared.noise;
-        let bucket = std::mem::take(&mut self.probing.buckets[slot]);
+        let bucket = std::mem::take(&mut self.probing.buckets[region][slot]);
         let any_bad = self.probing.bad_prober_until.iter().any(|&until| until > now)
             || self.probing.stopped.iter().any(|&until| until > now);
-        let agreeing = self.shared.dials.confirming_probers as u8;
-        let lost = (LOSS * 4_294_967_296.0) as u64;
-        let mut probes = 0;
+        let agreeing = self.shared.led(region).confirming_probers as u8;
+        let lost = (self.topology.shape.loss.calm * 4_294_967_296.0) as u64;
+        let (mut probes, mut quiet) = (0, 0);
         for &id in &bucket {
             let look = self.probing.look[id as usize];
             if look == UNPROBED {
@@ -198,17 +217,17 @@ impl World {
                     noise.word(Draw::ProbeLoss, u64::from(id) | u64::from(turn) << 40, round);
                 if look == FINE && !any_bad && word >> 32 >= lost {
                     self.probing.quiet[usize::from(self.probing.home[id as usize])] += 1;
+                    quiet += 1;
                 } else {
                     self.probe(id, turn, word);
                 }
             }
         }
         self.shared.totals.probes += probes;
-        self.probing.buckets[slot] = bucket;
-        self.shared.push(now + BUCKET, Event::Probes);
-        if now.is_multiple_of(100 * MS) {
-            self.count_quiet();
-        }
+        let counters = &mut self.shared.meters.regions[region];
+        counters.probes += probes;
+        counters.probe_latency.add(ROUND_TRIP, quiet);
+        self.probing.buckets[region][slot] = bucket;
     }
 
     /// Counts the successes that were not played for the probers' checks of themselves.
@@ -252,6 +271,7 @@ impl World {
                 let entity = u64::from(id) | (other as u64 + 1) << 48;
                 let word = noise.word(Draw::ProbeLoss, entity, now);
                 self.shared.totals.probes += 1;
+                self.shared.meters.regions[region].probes += 1;
                 self.send_probe(id, other as u8, word);
             }
         }
@@ -264,15 +284,17 @@ impl World {
         let region = usize::from(self.topology.nodes[node].region);
         let at = region * usize::from(PROBERS) + usize::from(prober);
         let (link_loss, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
-        let mut loss = if self.probing.node_burst[node] > now { BURST.0 } else { LOSS };
+        let regime = self.topology.shape.loss;
+        let mut loss = if self.probing.node_burst[node] > now { regime.burst } else { regime.calm };
         if link_until > now {
             loss = loss.max(link_loss);
         }
         let lost =
             (word >> 32) as f64 / 4_294_967_296.0 < loss || self.probing.bad_prober_until[at] > now;
-        let looks = self.shared.dials.dependency_mode >= 1.0;
+        let dials = *self.shared.led(region);
+        let looks = dials.dependency_mode >= 1.0;
         let depends = looks && instance.dependency_bad;
-        let timeout = micros(self.shared.dials.probe_timeout_s);
+        let timeout = micros(dials.probe_timeout_s);
         let answers_after = if looks && instance.dependency_slow && instance.truth.answers() {
             ROUND_TRIP + self.slowness(id)
         } else {
@@ -284,11 +306,10 @@ impl World {
         let silent =
             lost || !in_time || instance.truth == Truth::Frozen || self.fleet.node_away[node] > 0;
         let wait = if silent && !ok { timeout } else { answers_after };
-        self.note_probe(wait);
-        let spread =
-            self.shared.dials.probe_interval_s * self.shared.dials.probe_jitter_pct / 100.0;
+        let spread = dials.probe_interval_s * dials.probe_jitter_pct / 100.0;
         let jitter = (u64::from(word as u32) * micros(spread)) >> 32;
         let answer = if ok { Answer::Ok } else { Answer::Failed };
+        self.shared.meters.regions[region].probe_latency.add(wait, 1);
         let event = Event::Probe { instance: id, life: instance.life, prober, answer };
         self.shared.push(now + jitter + wait, event);
     }
@@ -312,6 +333,8 @@ impl World {
         self.shared.totals.probe_failures += u64::from(!ok);
         if !ok {
             self.fleet.instances[id as usize].probe_failed = now.0;
+            let place = (instance.node, instance.zone);
+            self.shared.meters.probe_failed(instance.cell, place, prober);
         }
         let told = &mut self.probing.told[id as usize];
         *told = if ok { told.saturating_add(1) } else { 0 };
@@ -326,6 +349,7 @@ impl World {
             self.forget_group(number);
         }
         self.shared.totals.probes_quarantined += u64::from(quarantined);
+        self.shared.meters.regions[region].probes_quarantined += u64::from(quarantined);
         self.health_out(number, out);
         self.look_again(id);
     }
@@ -382,6 +406,8 @@ impl World {
         use oncall_discovery::types::Metric;
         let held = out.total(Metric::GuardHeld);
         self.shared.totals.guard_held += held;
+        let region = usize::from(self.control.groups[number].region);
+        self.shared.meters.regions[region].guard_held += held;
         self.shared.goals.guard_held_a_removal += held;
         for timer in out.timers {
             self.shared.push(timer.at.0, Event::Review { group: number as u16 });
@@ -453,13 +479,14 @@ impl World {
         let now = self.shared.now();
         let nodes = self.fleet.node_away.len() as u64;
         let noise = self.shared.noise;
-        let mut left = nodes as f64 / BURST.2;
+        let regime = self.topology.shape.loss;
+        let mut left = nodes as f64 / regime.between_s;
         while left > 0.0 {
             self.probing.burst_number += 1;
             let number = self.probing.burst_number;
             if noise.uniform(Draw::Burst, 0, number) < left {
                 let node = noise.below(Draw::Burst, 1, number, nodes) as usize;
-                let length = noise.exponential(Draw::Burst, 2, number) * BURST.1;
+                let length = noise.exponential(Draw::Burst, 2, number) * regime.burst_s;
                 self.probing.node_burst[node] = now + micros(length);
                 for at in 0..self.fleet.on_node[node].len() {
                     let id = self.fleet.on_node[node][at];

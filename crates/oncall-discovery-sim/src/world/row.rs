@@ -4,6 +4,7 @@ use super::World;
 use super::shared::{Event, Totals};
 use crate::ledger::Counts;
 use crate::queue::S;
+use crate::topology::REGIONS;
 use serde::{Deserialize, Serialize};
 
 /// A second of a world; counts within the second, levels at its end.
@@ -102,19 +103,54 @@ impl Row {
 }
 
 impl World {
-    /// A second is over: bursts of the next one, the row, and every ten seconds a hash.
+    /// A second is over: bursts of the next one, what ran by time, and what is recorded.
     pub(crate) fn on_second(&mut self) {
         let now = self.shared.now();
         self.draw_bursts();
-        let interval = self.shared.dials.renewal_interval_s;
-        // Aggregated by node (R128): one message a node and interval.
-        self.shared.totals.renewals += self.topology.nodes.len() as f64 / interval;
-        let traffic = self.plane.take_counts(now);
+        for region in 0..REGIONS {
+            // Aggregated by node (R128): one message a node and interval.
+            let interval = self.shared.led(region).renewal_interval_s;
+            let renewals = self.topology.by_region[region].len() as f64 / interval;
+            self.shared.totals.renewals += renewals;
+            self.shared.meters.regions[region].renewals += renewals;
+        }
+        self.look_for_leaders();
+        let mut traffic = Counts::default();
+        for cell in 0..self.plane.cells.len() {
+            let counts = self.plane.ledger.take(now, cell);
+            traffic.add(&counts, 1.0);
+            self.count_traffic(cell, &counts);
+            if counts.no_backend > 0.0 && self.shared.verify {
+                self.check_no_backend(cell as u32);
+            }
+        }
+        self.charge();
         self.shared.totals.traffic.add(&traffic, 1.0);
         if traffic.no_backend > 0.0 {
             self.shared.goals.no_backend_returned += 1;
         }
         self.check_traffic(&traffic);
+        self.shared.push(now + S, Event::Second);
+        if self.shared.record {
+            self.record_second(traffic);
+        }
+    }
+
+    /// When a region was last seen unable to decide: a group without a leader, or its probers stopped.
+    fn look_for_leaders(&mut self) {
+        let now = self.shared.now();
+        for region in 0..REGIONS {
+            let mut groups = self.control.groups.iter();
+            let led = groups.all(|g| usize::from(g.region) != region || g.live_leader().is_some());
+            if !led || self.probing.is_stopped(region, now) {
+                self.shared.meters.blind[region] = now;
+            }
+        }
+    }
+
+    /// The row of a second, and every ten seconds a hash.
+    fn record_second(&mut self, traffic: Counts) {
+        let now = self.shared.now();
         let (totals, taken): (Totals, Totals) = (self.shared.totals, self.taken);
         let ready = self.control.groups.iter().map(|group| {
             group.catalog.views().map(|v| u64::from(v.count(oncall_discovery::types::State::Ready)))
@@ -152,12 +188,11 @@ impl World {
         if now.is_multiple_of(10 * S) {
             self.trail.push(self.quick_digest());
         }
-        self.shared.push(now + S, Event::Second);
     }
 
     /// Hash of what the future depends on most: heads, views, catalogs, counters, clocks. The full state
     /// is hashed by [`World::digest`].
-    fn quick_digest(&self) -> [u8; 32] {
+    pub(crate) fn quick_digest(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         let mut word = |word: u64| {
             hasher.update(&word.to_le_bytes());
@@ -180,7 +215,7 @@ impl World {
             word(value.to_bits());
         }
         word(self.shared.totals.events);
-        word(self.shared.clocks.timelines.len() as u64);
+        word(u64::from(self.shared.clocks.begun()));
         *hasher.finalize().as_bytes()
     }
 }

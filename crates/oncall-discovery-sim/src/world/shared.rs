@@ -1,9 +1,14 @@
 //! What all parts of a world share: the queue, the noise, the dials, clocks, counters, goals.
 
+use super::bill::Books;
 use super::clocks::Clocks;
+use super::dials::Wishes;
+use super::gauges::Meters;
+use super::share::Share;
 use crate::ledger::PairEvent;
 use crate::noise::{Draw, Noise};
 use crate::queue::{MS, Micros, Queue};
+use crate::topology::REGIONS;
 use oncall_discovery::dials::Dials;
 use oncall_discovery::mutants::Mutants;
 use oncall_discovery::types::{Span, Time};
@@ -53,7 +58,15 @@ pub(crate) enum Event {
     /// The relay had no room.
     Busy { proxy: u16, session: u32, after: Micros },
     /// A heartbeat reaches a proxy.
-    Heartbeat { proxy: u16, session: u32 },
+    Heartbeat { proxy: u16, session: u32, beat: u32 },
+    /// A policy reaches a relay.
+    Policy { relay: u16 },
+    /// A policy reaches a proxy.
+    Adopt { proxy: u16, session: u32, version: u32 },
+    /// Another number of relays is there.
+    Relays { region: u8, count: u16 },
+    /// A proxy is sent to another relay of its region.
+    Move { proxy: u16, place: u16 },
     /// Something about a pair of proxy and endpoint.
     Pair { cell: u32, pair: PairEvent },
     /// A proxy's complaint about an endpoint reaches the decider.
@@ -166,9 +179,6 @@ pub struct Totals {
     pub complaints: u64,
     /// No-backend results although a permitted region had an instance that serves.
     pub no_backend_permitted: f64,
-    /// Attempts of probes that were played, by how long they took: up to 10, 30, 100, 300, 1,000, 3,000 ms, and
-    /// longer. Those of a healthy fleet that are not played belong to the first.
-    pub probe_latency: [u64; 7],
 }
 
 /// "Sometimes" goals: what tests must have reached, so that they do not pass for want of trying.
@@ -247,7 +257,20 @@ pub enum Trace {
 pub(crate) struct Shared {
     pub(crate) queue: Queue<Event>,
     pub(crate) noise: Noise,
+    /// What the operator wants.
     pub(crate) dials: Dials,
+    /// In force at the leaders of each region.
+    pub(crate) catalog: [Dials; REGIONS],
+    /// In force at the relays of each region.
+    pub(crate) relay: [Dials; REGIONS],
+    /// By which the calls of each region's proxies are accounted.
+    pub(crate) proxy: [Dials; REGIONS],
+    pub(crate) wishes: Wishes,
+    pub(crate) share: Share,
+    pub(crate) meters: Meters,
+    pub(crate) books: Books,
+    /// Whether rows, hashes and finished timelines are kept.
+    pub(crate) record: bool,
     pub(crate) clocks: Clocks,
     pub(crate) totals: Totals,
     pub(crate) goals: Goals,
@@ -289,13 +312,21 @@ pub(crate) const HOP_ASK: Hop = Hop { base: 1_000.0, tail: 2_000.0 };
 pub(crate) const HOP_REPLICA: Hop = Hop { base: 800.0, tail: 700.0 };
 
 impl Shared {
-    pub(crate) fn new(noise: Noise, dials: &Dials, verify: bool) -> Self {
+    pub(crate) fn new(noise: Noise, dials: &Dials, verify: bool, share: Share) -> Self {
         let tail =
             |i: usize| -oncall_core::math::ln(1.0 - (i as f64 + 0.5) / QUANTILES as f64) as f32;
         Self {
             queue: Queue::new(),
             noise,
             dials: *dials,
+            catalog: [*dials; REGIONS],
+            relay: [*dials; REGIONS],
+            proxy: [*dials; REGIONS],
+            wishes: Wishes::new(dials),
+            share,
+            meters: Meters::default(),
+            books: Books::default(),
+            record: true,
             clocks: Clocks::default(),
             totals: Totals::default(),
             goals: Goals::default(),
@@ -306,6 +337,12 @@ impl Shared {
             counter: 0,
             course: None,
         }
+    }
+
+    /// The dials that the leaders of a region go by, and their probers, publisher, agents and rollouts.
+    #[inline]
+    pub(crate) fn led(&self, region: usize) -> &Dials {
+        &self.catalog[region]
     }
 
     #[inline]

@@ -2,18 +2,14 @@
 
 use super::full::{ENDPOINT_BYTES, Full, HEADER_BYTES};
 use super::shared::{Delivery, Event, HOP_PROXY, Shared};
-use crate::noise::{Draw, Noise, pair};
+use crate::noise::{Draw, pair};
 use crate::queue::{Micros, S, micros};
 use crate::topology::{REGIONS, Topology};
-use oncall_discovery::dials::Dials;
-use oncall_discovery::distrib::{
-    Answer, Bucket, Cursor, Retention, ServiceLane, SnapshotCause, answer,
-};
+use oncall_discovery::distrib::{Answer, Cursor, Retention, SnapshotCause, answer};
 use oncall_discovery::mutants::Mutant;
 use oncall_discovery::proxy::{CellSub, Link, LinkState, SubEvent, Tend};
 use oncall_discovery::types::{Span, Time};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// A node proxy's watching half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +20,13 @@ pub(crate) struct Proxy {
     pub(crate) relay: u16,
     /// Something sent on this stream did not arrive: the next heartbeat is looked at closely.
     pub(crate) gapped: bool,
+    /// Number of the setting that it goes by.
+    pub(crate) policy: u32,
+    /// Which chain of heartbeats is alive, and when its next one comes.
+    pub(crate) beat: u32,
+    pub(crate) beat_at: Micros,
     /// Whether its node is there.
-    up: bool,
+    pub(crate) up: bool,
     cut_until: Micros,
     /// When it wants to be called.
     tend_at: Micros,
@@ -33,32 +34,13 @@ pub(crate) struct Proxy {
     pub(crate) confirmed: Micros,
 }
 
-/// A relay.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Relay {
-    pub(crate) lane: ServiceLane,
-    admission: Bucket,
-    budget: Bucket,
-    /// Subscriptions that wait for a snapshot, with the stream's number.
-    waiting: VecDeque<(u32, u32)>,
-    wake_at: Micros,
-    down_until: Micros,
-    silent_until: Micros,
-    /// Nothing older than this is in its log.
-    warm_from: Micros,
-    drops: f64,
-    corrupt: f64,
-    spoiled_until: Micros,
-    /// Connects and snapshot bytes of the present second (I18).
-    window: Micros,
-    window_connects: u64,
-    window_bytes: u64,
-}
-
 /// Patience of a proxy that waits for a welcome.
 const PATIENCE: Span = Span(2 * S);
 /// Snapshot bytes a second that a stream takes, for the time on the wire.
 const STREAM_BYTES_PER_S: f64 = 50e6;
+
+/// Work of a heartbeat for each head that it names, in plain deliveries.
+const HEARTBEAT_WORK: f64 = 0.04;
 
 /// 32 fresh random bits for a proxy's decisions.
 fn uniform(shared: &mut Shared, id: u16) -> u32 {
@@ -67,18 +49,22 @@ fn uniform(shared: &mut Shared, id: u16) -> u32 {
 }
 
 impl Proxy {
-    pub(crate) fn all(topology: &Topology, per_region: u16) -> Vec<Self> {
+    /// All proxies; `stride` relays of each region have numbers, and so many of them are there.
+    pub(crate) fn all(topology: &Topology, stride: u16, active: [u16; REGIONS]) -> Vec<Self> {
         topology
             .nodes
             .iter()
             .enumerate()
             .map(|(id, node)| {
-                let home = (id / REGIONS) as u16 % per_region;
+                let home = (id / REGIONS) as u16 % active[usize::from(node.region)];
                 Self {
                     link: Link::new(home),
                     region: node.region,
-                    relay: u16::from(node.region) * per_region + home,
+                    relay: u16::from(node.region) * stride + home,
                     gapped: false,
+                    policy: 0,
+                    beat: 0,
+                    beat_at: 0,
                     up: true,
                     cut_until: 0,
                     tend_at: 0,
@@ -99,76 +85,6 @@ impl Proxy {
     }
 }
 
-impl Relay {
-    pub(crate) fn new(dials: &Dials, per_region: u16) -> Self {
-        let share = |x: f64| (x / f64::from(per_region)).ceil() as u64;
-        let connects = share(dials.admission_per_s).max(1);
-        let bytes = share(dials.snapshot_budget_mb_s * 1e6);
-        Self {
-            lane: ServiceLane::new(true),
-            admission: Bucket::new(Time::ZERO, connects, connects),
-            budget: Bucket::new(Time::ZERO, bytes, bytes / 10),
-            waiting: VecDeque::new(),
-            wake_at: 0,
-            down_until: 0,
-            silent_until: 0,
-            warm_from: 0,
-            drops: 0.0,
-            corrupt: 0.0,
-            spoiled_until: 0,
-            window: 0,
-            window_connects: 0,
-            window_bytes: 0,
-        }
-    }
-
-    /// It stops, and starts again at `until`: with empty buckets, since nobody knows what it gave away.
-    fn restart(&mut self, until: Micros, cold: bool) {
-        self.down_until = self.down_until.max(until);
-        let at = Time(self.down_until);
-        self.admission = Bucket::empty(at, self.admission.rate_per_s(), self.admission.burst());
-        self.budget = Bucket::empty(at, self.budget.rate_per_s(), self.budget.burst());
-        self.lane = ServiceLane::new(true);
-        if cold {
-            self.warm_from = self.warm_from.max(until);
-        }
-    }
-
-    pub(crate) fn is_down(&self, now: Micros) -> bool {
-        self.down_until > now
-    }
-
-    /// Whether it fails to send one message.
-    pub(crate) fn loses(&self, now: Micros, noise: Noise, entity: u64, index: u64) -> bool {
-        self.silent_until > now
-            || (self.spoiled_until > now
-                && self.drops > 0.0
-                && noise.uniform(Draw::Fault, entity | 1 << 40, index) < self.drops)
-    }
-
-    /// Whether the bytes of one message are bad.
-    pub(crate) fn corrupts(&self, now: Micros, noise: Noise, entity: u64, index: u64) -> bool {
-        self.spoiled_until > now
-            && self.corrupt > 0.0
-            && noise.uniform(Draw::Fault, entity | 1 << 41, index) < self.corrupt
-    }
-
-    /// Counts against the budgets of this second.
-    fn spend(&mut self, now: Micros, connects: u64, bytes: u64) -> (u64, u64) {
-        if now / S != self.window {
-            (self.window, self.window_connects, self.window_bytes) = (now / S, 0, 0);
-        }
-        self.window_connects += connects;
-        self.window_bytes += bytes;
-        (self.window_connects, self.window_bytes)
-    }
-
-    /// Snapshots that wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-}
-
 impl Full {
     /// All streams stand at the beginning, their heartbeats spread over the interval.
     pub(crate) fn open_streams(&mut self, shared: &mut Shared) {
@@ -178,9 +94,18 @@ impl Full {
             let session = proxy.link.connect(Time::ZERO, PATIENCE);
             proxy.link.welcomed(Time::ZERO, session, Span(heartbeat));
             let at = shared.noise.below(Draw::HopProxy, u64::from(id) | 1 << 32, 0, heartbeat);
-            shared.push(at, Event::Heartbeat { proxy: id, session });
+            self.plan_heartbeat(shared, id, at);
             self.plan_tend(shared, id);
         }
+    }
+
+    /// The next heartbeat of a proxy's stream comes at a time; what was planned before is void.
+    pub(crate) fn plan_heartbeat(&mut self, shared: &mut Shared, id: u16, at: Micros) {
+        let proxy = &mut self.proxies[usize::from(id)];
+        proxy.beat = proxy.beat.wrapping_add(1);
+        proxy.beat_at = at;
+        let (session, beat) = (proxy.link.session(), proxy.beat);
+        shared.push(at, Event::Heartbeat { proxy: id, session, beat });
     }
 
     fn plan_tend(&mut self, shared: &mut Shared, id: u16) {
@@ -196,8 +121,8 @@ impl Full {
     /// A proxy looks after its stream.
     pub(crate) fn on_tend(&mut self, shared: &mut Shared, id: u16) {
         let now = shared.now();
-        let heartbeat = self.rules.heartbeat;
         let proxy = &mut self.proxies[usize::from(id)];
+        let heartbeat = shared.wishes.rules(proxy.policy).heartbeat;
         if proxy.tend_at != now || !proxy.up {
             return;
         }
@@ -206,8 +131,9 @@ impl Full {
             Tend::Silent | Tend::NoAnswer => self.lose(shared, id, Span::ZERO),
             Tend::Connect => {
                 let session = proxy.link.connect(Time(now), PATIENCE);
-                proxy.relay = u16::from(proxy.region) * self.per_region + proxy.link.relay();
+                proxy.relay = u16::from(proxy.region) * self.stride + proxy.link.relay();
                 shared.totals.connects += 1;
+                shared.meters.regions[usize::from(proxy.region)].connects += 1;
                 if !proxy.is_cut(now) {
                     let index = shared.next();
                     let hop = shared.hop(HOP_PROXY, Draw::HopProxy, u64::from(id) | 1 << 33, index);
@@ -221,8 +147,10 @@ impl Full {
     /// The stream is gone: back off, stay with the views.
     pub(crate) fn lose(&mut self, shared: &mut Shared, id: u16, not_before: Span) {
         let uniform = uniform(shared, id);
-        let (now, rule, relays) = (shared.time(), self.rules.back_off, self.per_region);
+        let now = shared.time();
         let proxy = &mut self.proxies[usize::from(id)];
+        let rule = shared.wishes.rules(proxy.policy).back_off;
+        let relays = self.active[usize::from(proxy.region)];
         let was_up = proxy.link.state() == LinkState::Up;
         proxy.link.lost(now, rule, not_before, relays, uniform);
         if was_up {
@@ -251,20 +179,19 @@ impl Full {
         if proxy.link.session() != session || proxy.is_cut(now) || !proxy.up {
             return;
         }
-        let relay = &mut self.relays[usize::from(proxy.relay)];
         let index = shared.next();
         let hop = shared.hop(HOP_PROXY, Draw::HopProxy, u64::from(id) | 1 << 34, index);
-        if relay.is_down(now) {
+        let gone = !self.is_active(proxy.relay);
+        let relay = &mut self.relays[usize::from(proxy.relay)];
+        if gone || relay.is_down(now) {
             shared.push(now + hop, Event::Busy { proxy: id, session, after: 0 });
             return;
         }
-        if relay.silent_until > now {
+        if relay.is_silent(now) {
             return;
         }
-        let limit = relay.admission.rate_per_s() + relay.admission.burst();
-        match relay.admission.take(Time(now), 1) {
-            Ok(()) => {
-                let (connects, _) = relay.spend(now, 1, 0);
+        match relay.admit(now) {
+            Ok((connects, limit)) => {
                 shared.assert(connects <= limit, "I18", || {
                     format!("{connects} connects in a second at one relay; at most {limit}")
                 });
@@ -272,6 +199,7 @@ impl Full {
             }
             Err(at) => {
                 shared.totals.connects_refused += 1;
+                shared.meters.regions[usize::from(proxy.region)].connects_refused += 1;
                 let after = at.0.saturating_sub(now);
                 shared.push(now + hop, Event::Busy { proxy: id, session, after });
             }
@@ -289,16 +217,19 @@ impl Full {
     /// The stream stands: every cell resumes from where the proxy is.
     pub(crate) fn on_welcome(&mut self, shared: &mut Shared, id: u16, session: u32) {
         let now = shared.now();
-        let heartbeat = self.rules.heartbeat;
         let proxy = &mut self.proxies[usize::from(id)];
+        let relay = proxy.relay;
+        // The welcome brings the relay's policy.
+        let policy = self.relays[usize::from(relay)].policy;
+        let heartbeat = shared.wishes.rules(policy.max(proxy.policy)).heartbeat;
         if !proxy.up || !proxy.link.welcomed(Time(now), session, heartbeat) {
             return;
         }
-        let relay = proxy.relay;
+        self.plan_heartbeat(shared, id, now + heartbeat.0);
+        self.adopt(shared, id, policy);
         if self.relays[usize::from(relay)].is_down(now) {
             return self.lose(shared, id, Span::ZERO);
         }
-        shared.push(now + heartbeat.0, Event::Heartbeat { proxy: id, session });
         for at in self.places(id) {
             let sub = self.proxy_subs[at];
             self.subs[sub as usize].reconnected();
@@ -315,14 +246,12 @@ impl Full {
         let at = sub as usize;
         let number = self.sub_cell[at];
         let cell = number as usize;
-        let rule = Retention {
-            age: Shared::span_s(shared.dials.delta_retention_s),
-            ..Retention::default()
-        };
+        let age = Shared::span_s(shared.relay[cell % REGIONS].delta_retention_s);
+        let rule = Retention { age, ..Retention::default() };
         self.cells[cell].log.trim(Time(now), rule, shared.mutants);
         let head = self.cells[cell].head();
         let watch = self.subs[at].watch(Full::cell_of(number));
-        let warm_from = self.relays[usize::from(relay)].warm_from;
+        let source = &self.relays[usize::from(relay)];
         let log = &self.cells[cell].log;
         // A cold relay has the head, and of the way there what was published since it started.
         let knows = |rev| {
@@ -330,7 +259,7 @@ impl Full {
                 && log
                     .since(rev)
                     .and_then(|mut marks| marks.next())
-                    .is_none_or(|m| m.at >= warm_from)
+                    .is_none_or(|m| source.has_since(m.at))
         };
         match answer(head, watch, knows) {
             Answer::Resumed => {
@@ -349,6 +278,9 @@ impl Full {
                 let bytes = HEADER_BYTES + u64::from(total(from)) * ENDPOINT_BYTES;
                 shared.totals.deltas += 1;
                 shared.totals.delta_bytes += bytes;
+                let region = self.region_of_relay(relay);
+                shared.meters.regions[region].deltas += 1;
+                shared.meters.regions[region].delta_bytes += bytes;
                 self.send(shared, sub, relay, (from.0, false), bytes);
             }
             Answer::Snapshot(cause) => {
@@ -359,14 +291,14 @@ impl Full {
                     self.queued[at] = true;
                     let proxy = &self.proxies[usize::from(self.ledger.subs[at].proxy)];
                     let session = proxy.link.session();
-                    self.relays[usize::from(relay)].waiting.push_back((sub, session));
+                    self.relays[usize::from(relay)].queue(sub, session);
                 }
             }
         }
     }
 
     /// Sends the newest epoch of a subscription's cell to it alone.
-    fn send(
+    pub(crate) fn send(
         &mut self,
         shared: &mut Shared,
         sub: u32,
@@ -386,7 +318,9 @@ impl Full {
             self.proxies[usize::from(row.proxy)].gapped = true;
             return;
         }
-        let work = Span((1e6 / super::full::RELAY_DELIVERIES_PER_S) as u64);
+        let changes = bytes.saturating_sub(HEADER_BYTES) / ENDPOINT_BYTES;
+        let work = self.service(shared, number, 1.0 + 0.05 * changes.saturating_sub(1) as f64);
+        let relay = &mut self.relays[usize::from(number)];
         let left = relay.lane.enter(Time(now), work, false).0;
         let wire = (bytes as f64 / STREAM_BYTES_PER_S * S as f64) as Micros;
         let hop = shared.hop(HOP_PROXY, Draw::HopProxy, pair(sub, 1), index);
@@ -402,45 +336,6 @@ impl Full {
         self.ledger.subs[at].fifo = arrives;
         self.ledger.expect(cell, seq, 1);
         shared.push(arrives, Event::Deliver(delivery));
-    }
-
-    /// Sends waiting snapshots as far as the budget goes.
-    pub(crate) fn drain(&mut self, shared: &mut Shared, number: u16) {
-        let now = shared.now();
-        loop {
-            let relay = &mut self.relays[usize::from(number)];
-            let Some(&(sub, session)) = relay.waiting.front() else { return };
-            let row = self.ledger.subs[sub as usize];
-            let proxy = self.proxies[usize::from(row.proxy)];
-            let stands = proxy.link.session() == session && proxy.link.state() == LinkState::Up;
-            if !stands || !self.queued[sub as usize] || relay.is_down(now) {
-                relay.waiting.pop_front();
-                continue;
-            }
-            let cell = self.sub_cell[sub as usize] as usize;
-            let count = self.cells[cell].newest().map_or(0, |newest| newest.count);
-            let bytes = HEADER_BYTES + u64::from(count) * ENDPOINT_BYTES;
-            let unbounded = shared.mutants.has(Mutant::NoSnapshotBudget);
-            if let Err(at) = relay.budget.take(Time(now), bytes)
-                && !unbounded
-            {
-                if relay.wake_at <= now || at.0 < relay.wake_at {
-                    relay.wake_at = at.0.max(now + 1);
-                    shared.push(relay.wake_at, Event::Snapshots { relay: number });
-                }
-                return;
-            }
-            let limit = relay.budget.rate_per_s() + relay.budget.burst() + bytes;
-            let (_, sent) = relay.spend(now, 0, bytes);
-            shared.assert(sent <= limit, "I18", || {
-                format!("{sent} snapshot bytes in a second at one relay; at most {limit}")
-            });
-            relay.waiting.pop_front();
-            self.queued[sub as usize] = false;
-            shared.totals.snapshots += 1;
-            shared.totals.snapshot_bytes += bytes;
-            self.send(shared, sub, number, (0, true), bytes);
-        }
     }
 
     /// A subscription asks for a repair, after a wait.
@@ -460,7 +355,7 @@ impl Full {
         let proxy = self.proxies[usize::from(row.proxy)];
         let relay = &self.relays[usize::from(proxy.relay)];
         let stands = proxy.link.session() == session && proxy.link.state() == LinkState::Up;
-        if !stands || relay.is_down(now) || relay.silent_until > now {
+        if !stands || relay.is_down(now) || relay.is_silent(now) {
             return;
         }
         if proxy.is_cut(now) {
@@ -475,14 +370,17 @@ impl Full {
     pub(crate) fn rejected(&mut self, shared: &mut Shared, sub: u32, tries: u8) {
         let id = self.ledger.subs[sub as usize].proxy;
         let uniform = uniform(shared, id);
-        let wait = self.rules.back_off.delay(tries.saturating_sub(1), uniform);
+        let policy = self.proxies[usize::from(id)].policy;
+        let back_off = shared.wishes.rules(policy).back_off;
+        let wait = back_off.delay(tries.saturating_sub(1), uniform);
         if tries < 2 {
             self.proxies[usize::from(id)].gapped = true;
             self.ask_repair(shared, sub, wait);
             return;
         }
         shared.totals.relay_switches += 1;
-        let (now, relays) = (shared.time(), self.per_region);
+        let now = shared.time();
+        let relays = self.active[usize::from(self.proxies[usize::from(id)].region)];
         self.proxies[usize::from(id)].link.leave(now, wait, relays, uniform);
         self.go_offline(shared, id);
         self.plan_tend(shared, id);
@@ -493,22 +391,37 @@ impl Full {
         &mut self,
         shared: &mut Shared,
         id: u16,
-        session: u32,
+        (session, beat): (u32, u32),
         confirmed: Micros,
     ) {
         let now = shared.now();
         let proxy = &mut self.proxies[usize::from(id)];
-        if proxy.link.session() != session || proxy.link.state() != LinkState::Up || !proxy.up {
+        let stands = proxy.link.session() == session && proxy.link.state() == LinkState::Up;
+        if !stands || proxy.beat != beat || !proxy.up {
             return;
         }
-        shared.push(now + self.rules.heartbeat.0, Event::Heartbeat { proxy: id, session });
-        let relay = &self.relays[usize::from(proxy.relay)];
-        if proxy.is_cut(now) || relay.silent_until > now || relay.is_down(now) {
+        let number = proxy.relay;
+        let relay = &self.relays[usize::from(number)];
+        let heartbeat = shared.wishes.rules(relay.policy).heartbeat.0;
+        proxy.beat_at = now + heartbeat;
+        shared.push(proxy.beat_at, Event::Heartbeat { proxy: id, session, beat });
+        if relay.is_silent(now) || relay.is_down(now) {
+            return;
+        }
+        self.count_heartbeat(shared, id, number);
+        let (proxy, relay) =
+            (&mut self.proxies[usize::from(id)], &self.relays[usize::from(number)]);
+        if proxy.is_cut(now) {
             return;
         }
         proxy.link.heard(Time(now));
         proxy.confirmed = confirmed;
         shared.totals.heartbeats += 1;
+        if proxy.policy != relay.policy {
+            // A policy was lost, or is still under way: the heartbeat tells its number.
+            self.send_policy(shared, id);
+        }
+        let proxy = &mut self.proxies[usize::from(id)];
         // Where nothing was lost, every head is known or on its way: looking would confirm, no more.
         if !proxy.gapped && !shared.verify || shared.mutants.has(Mutant::NoHeartbeat) {
             return;
@@ -540,20 +453,15 @@ impl Full {
         }
     }
 
-    /// Takes the dials in force: rules of proxies, budgets of relays, how requests are made.
-    pub(crate) fn set_dials(&mut self, shared: &mut Shared) {
-        self.rules = oncall_discovery::proxy::ProxyDials::from(&shared.dials);
-        let fresh = Relay::new(&shared.dials, self.per_region);
-        for relay in &mut self.relays {
-            let at = shared.time();
-            relay.admission.set(at, fresh.admission.rate_per_s(), fresh.admission.burst());
-            relay.budget.set(at, fresh.budget.rate_per_s(), fresh.budget.burst());
-        }
-        for region in 0..REGIONS {
-            self.ledger.set_calls(shared.now(), region, super::full::calls(&shared.dials));
-        }
-        self.drain_pairs(shared);
-        self.take_stopped();
+    /// What a heartbeat costs its relay: it names the heads of all cells that the proxy follows.
+    fn count_heartbeat(&mut self, shared: &mut Shared, id: u16, number: u16) {
+        let heads = self.places(id).len() as f64;
+        let work = self.service(shared, number, heads * HEARTBEAT_WORK);
+        let now = shared.time();
+        self.relays[usize::from(number)].lane.enter(now, work, false);
+        let counters = &mut shared.meters.regions[self.region_of_relay(number)];
+        counters.heartbeats += 1;
+        counters.heartbeat_bytes += HEADER_BYTES + 8 * heads as u64;
     }
 
     /// Whether a subscription's cell is across a cut.
@@ -566,67 +474,6 @@ impl Full {
     /// A region is cut off from the others.
     pub(crate) fn partition(&mut self, region: usize, until: Micros) {
         self.parted[region] = self.parted[region].max(until);
-    }
-
-    fn drop_streams(&mut self, shared: &mut Shared, relay: u16) {
-        self.relays[usize::from(relay)].waiting.clear();
-        for id in 0..self.proxies.len() as u16 {
-            let proxy = &self.proxies[usize::from(id)];
-            if proxy.relay == relay && proxy.link.state() == LinkState::Up && proxy.up {
-                self.lose(shared, id, Span::ZERO);
-            }
-        }
-    }
-
-    /// All relays of a region stop until a time.
-    pub(crate) fn stop_relays(
-        &mut self,
-        shared: &mut Shared,
-        region: usize,
-        until: Micros,
-        cold: bool,
-    ) {
-        let count = usize::from(self.per_region);
-        for number in region * count..(region + 1) * count {
-            self.relays[number].restart(until, cold);
-            self.drop_streams(shared, number as u16);
-        }
-    }
-
-    /// Relays restart within a second.
-    pub(crate) fn restart_relays(
-        &mut self,
-        shared: &mut Shared,
-        share: f64,
-        cold: bool,
-        salt: u64,
-    ) {
-        let until = shared.now() + S;
-        for number in 0..self.relays.len() {
-            if shared.noise.uniform(Draw::Fault, salt | 1 << 42, number as u64) >= share {
-                continue;
-            }
-            self.relays[number].restart(until, cold);
-            self.drop_streams(shared, number as u16);
-        }
-    }
-
-    /// A relay of region 0 drops or spoils messages.
-    pub(crate) fn spoil_relay(
-        &mut self,
-        _shared: &mut Shared,
-        relay: u16,
-        drops: f64,
-        corrupt: f64,
-        until: Micros,
-    ) {
-        let relay = &mut self.relays[usize::from(relay % self.per_region)];
-        (relay.drops, relay.corrupt, relay.spoiled_until) = (drops, corrupt, until);
-    }
-
-    /// A relay of region 0 sends nothing and keeps its streams open.
-    pub(crate) fn silence_relay(&mut self, _shared: &mut Shared, relay: u16, until: Micros) {
-        self.relays[usize::from(relay % self.per_region)].silent_until = until;
     }
 
     /// A proxy's network to the control plane is cut: nobody is told.
@@ -667,15 +514,5 @@ impl Full {
     pub fn age_max(&self, now: Micros) -> Micros {
         let there = self.proxies.iter().filter(|proxy| proxy.up);
         there.map(|proxy| now - proxy.confirmed.min(now)).max().unwrap_or(0)
-    }
-
-    /// Snapshots that wait for the budget.
-    pub fn snapshots_waiting(&self) -> usize {
-        self.relays.iter().map(Relay::waiting).sum()
-    }
-
-    /// Longest queue of a relay.
-    pub fn relay_delay_max(&self, now: Micros) -> Micros {
-        self.relays.iter().map(|relay| relay.lane.delay(Time(now)).0).max().unwrap_or(0)
     }
 }

@@ -64,9 +64,6 @@ pub(crate) struct Traffic {
     /// In verify mode: what subscriptions were told of (I20).
     #[serde(skip)]
     pub(crate) told: Vec<Told>,
-    /// No-backend results of the last second, by cell.
-    #[serde(skip)]
-    pub(crate) no_backend: Vec<(u32, f64)>,
     /// Endpoints that proxies complain about, for the deciders: subscription and instance.
     #[serde(skip)]
     pub(crate) complaints: Vec<(u32, u32)>,
@@ -133,7 +130,6 @@ impl Traffic {
             aged: vec![0; topology.nodes.len()],
             retries_max: 0,
             told: Vec::new(),
-            no_backend: Vec::new(),
             complaints: Vec::new(),
         }
     }

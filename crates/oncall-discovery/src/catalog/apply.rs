@@ -37,6 +37,8 @@ impl CatalogShard {
                 self.sweep(start_before, out);
                 return Verdict::Accepted;
             }
+            // Of no concern to the records.
+            Command::Configure { .. } => return Verdict::Accepted,
             Command::Register(registration, source) => {
                 let to = if registration.ready { State::Ready } else { State::Starting };
                 let ask = Ask {

@@ -74,6 +74,12 @@ pub enum Command {
         /// Term of the leader that decided it.
         decided: Term,
     },
+    /// The operator's setting of this number is in force from here on. The setting itself is kept beside the log; its
+    /// place in the log is what makes a leader of any later term know it.
+    Configure {
+        /// Number of the setting.
+        version: u32,
+    },
     /// Forgets what left and started before this. Unknown instances that started before are refused from then on,
     /// so that forgetting does not open the fence.
     Sweep {

@@ -32,6 +32,7 @@ enum Read {
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Barrier(u64),
+    Configure(u32),
     Register { n: u32, generation: Generation, ip: u32, ready: bool, source: Source },
     Move { n: u32, generation: Generation, to: State, reason: Reason, source: Source, read: Read },
     Weigh { n: u32, generation: Generation, weight: u16 },
@@ -80,6 +81,7 @@ impl Naive {
         let term = self.term;
         match op {
             Op::Barrier(term) => (Command::Barrier, term),
+            Op::Configure(version) => (Command::Configure { version }, 0),
             Op::Register { n, generation, ip, ready, source } => {
                 let mut asked = registration(service_of(n), n, 0);
                 (asked.generation, asked.address.ip, asked.ready) = (generation, ip, ready);
@@ -203,6 +205,7 @@ impl Naive {
                 self.term = self.term.max(term);
                 true
             }
+            Command::Configure { .. } => true,
             Command::Sweep { start_before } => {
                 self.floor = self.floor.max(start_before);
                 self.lives.retain(|_, life| {
@@ -301,6 +304,7 @@ fn ops() -> BoxedStrategy<Op> {
     let who = (n, generation).prop_map(of);
     prop_oneof![
         1 => (0..4_u64).prop_map(Op::Barrier),
+        1 => (0..4_u32).prop_map(Op::Configure),
         6 => (who.clone(), 0..3_u32, any::<bool>(), source.clone()).prop_map(
             |((n, generation), ip, ready, source)| Op::Register { n, generation, ip, ready, source },
         ),
@@ -474,7 +478,10 @@ impl<const MUTANT: u8> StateMachineTest for Machine<MUTANT> {
         for transition in &said.transitions {
             tally(format!("{:?}", transition.reason));
         }
-        let audited = !matches!(command, Command::Barrier | Command::Sweep { .. });
+        let audited = !matches!(
+            command,
+            Command::Barrier | Command::Sweep { .. } | Command::Configure { .. }
+        );
         let lines = said.transitions.len().max(usize::from(audited)) as u64;
         machine.lines += lines;
         assert_eq!(

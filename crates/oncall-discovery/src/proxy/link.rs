@@ -153,6 +153,11 @@ impl Link {
         self.down(now, delay);
     }
 
+    /// The next attempt goes to this relay: relays were added or taken away.
+    pub fn send_to(&mut self, relay: u16) {
+        self.relay = relay;
+    }
+
     fn down(&mut self, now: Time, delay: Span) {
         self.state = LinkState::Down;
         self.attempts = self.attempts.saturating_add(1);

@@ -1,10 +1,11 @@
 //! From episodes to a [`Report`].
 
 use super::{
-    Aggregate, Difference, Improvement, Mitigation, PolicyEpisodes, PolicyReport, Report,
-    SCHEMA_VERSION, ScenarioEpisodes, ScenarioReport, Stat,
+    Aggregate, Difference, Improvement, IncidentReport, Mitigation, PolicyEpisodes, PolicyReport,
+    Report, SCHEMA_VERSION, ScenarioEpisodes, ScenarioReport, Stat,
 };
 use crate::hex;
+use crate::metrics::{Metric, Outcome, table};
 use crate::runner::{EpisodeResult, Plan};
 use crate::score::{Reference, Score};
 use crate::stats::{Bootstrap, Figure, mean, quantile, wins};
@@ -77,7 +78,7 @@ fn difference(
     let rule = rule.returns();
     let pairs: Vec<f64> = policy.returns().iter().zip(&rule).map(|(a, b)| a - b).collect();
     let usd = bootstrap.mean(&[&pairs]);
-    let gap = score.map(|score| score.planner() - mean(&rule));
+    let gap = score.map(|score| score.hundred() - mean(&rule));
     let gap_closed = gap.filter(|&gap| gap > 0.0).map(|gap| usd.scaled(1.0 / gap));
     Difference { usd, gap_closed }
 }
@@ -114,19 +115,38 @@ impl PolicyEpisodes {
             terms: terms
                 .map(|(i, t)| (t.name.to_owned(), mean(&self.of(|e| e.terms[i]))))
                 .collect(),
-            pages: mean(&self.of(|e| f64::from(e.pages))),
-            minutes_to_mitigate: self.mitigation(),
+            incident: self.incident(),
+            metrics: self.metrics(spec),
         }
     }
 
-    fn mitigation(&self) -> Mitigation {
+    /// Means over the episodes that have a value.
+    fn metrics(&self, spec: &Spec) -> Vec<(String, f64)> {
+        let of = |(i, metric): (usize, &Metric)| {
+            let values = self.episodes.iter().filter_map(|e| e.metrics.get(i).copied());
+            let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+            (metric.name.to_owned(), mean(&values))
+        };
+        table(spec.world).iter().enumerate().map(of).collect()
+    }
+
+    /// `None` in a world without a pager.
+    fn incident(&self) -> Option<IncidentReport> {
+        let outcomes: Vec<Outcome> =
+            self.episodes.iter().map(|e| e.incident).collect::<Option<_>>()?;
         let minutes: Vec<f64> =
-            self.episodes.iter().filter_map(|e| e.minutes_to_mitigate).map(f64::from).collect();
-        Mitigation {
-            median: (!minutes.is_empty()).then(|| quantile(&minutes, 0.5)),
-            share_burned: minutes.len() as f64 / self.episodes.len() as f64,
-            share_unmitigated: mean(&self.of(|e| f64::from(u8::from(e.unmitigated)))),
-        }
+            outcomes.iter().filter_map(|o| o.minutes_to_mitigate).map(f64::from).collect();
+        let mean_of = |value: &dyn Fn(&Outcome) -> f64| {
+            mean(&outcomes.iter().map(value).collect::<Vec<f64>>())
+        };
+        Some(IncidentReport {
+            pages: mean_of(&|o| f64::from(o.pages)),
+            minutes_to_mitigate: Mitigation {
+                median: (!minutes.is_empty()).then(|| quantile(&minutes, 0.5)),
+                share_burned: minutes.len() as f64 / self.episodes.len() as f64,
+                share_unmitigated: mean_of(&|o| f64::from(u8::from(o.unmitigated))),
+            },
+        })
     }
 }
 

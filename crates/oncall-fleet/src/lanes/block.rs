@@ -88,6 +88,11 @@ fn put_event<T: Record>(columns: &mut [Column], lane: usize, mut event: T) {
     }
 }
 
+/// A lane's number of each column. (`map` on the array would copy all lanes of all columns.)
+fn row<const N: usize>(columns: &[Column; N], lane: usize) -> [f64; N] {
+    std::array::from_fn(|k| columns[k][lane])
+}
+
 /// The first events of a service, in a list as long as the scenario's.
 fn take_events<T: Record, const F: usize>(
     columns: &[[Column; F]],
@@ -216,8 +221,10 @@ impl Block {
     /// The service of a lane.
     pub(crate) fn take(&self, lane: usize, params: &Params) -> Lane {
         let count = |x: f64| to_whole(x) as u32;
-        let counts = |of: &[[u8; LANES]; BOOT_DELAY_MAX_MIN]| of.map(|k| u32::from(k[lane]));
-        let recent = |of: &[Column; 3]| Recent::from_values(of.map(|column| column[lane]));
+        let counts = |of: &[[u8; LANES]; BOOT_DELAY_MAX_MIN]| {
+            std::array::from_fn(|minute| u32::from(of[minute][lane]))
+        };
+        let recent = |of: &[Column; 3]| Recent::from_values(row(of, lane));
         Lane {
             key: self.key(lane, params.generator),
             variant: self.variant[lane],
@@ -235,7 +242,7 @@ impl Block {
             rollback_left_min: count(self.rollback_left_min[lane]),
             rollback_of: self.rollback_of[lane],
             retired: self.retired[lane],
-            errors: crate::budget::ErrorWindow { rates: self.rates.map(|column| column[lane]) },
+            errors: crate::budget::ErrorWindow { rates: row(&self.rates, lane) },
             budget_left: self.budget_left[lane],
             cost_usd: self.cost_usd[lane],
             admitted_requests: self.admitted_requests[lane],
@@ -248,7 +255,7 @@ impl Block {
                 shed_share: self.shed_share[lane],
                 feature: self.feature[lane] > 0.5,
             },
-            seen: Seen::from_values(self.seen.map(|column| column[lane])),
+            seen: Seen::from_values(row(&self.seen, lane)),
             recent: std::array::from_fn(|minute| recent(&self.recent[minute])),
         }
     }

@@ -89,6 +89,7 @@ fn spec() -> Spec {
     Spec {
         world: "toy",
         version: 1,
+        tick_s: 60,
         dials: vec![
             dial("level", DialKind::Count, 1.0, 40.0, &[2.0, 4.0, 8.0, 16.0], ""),
             dial("gain", DialKind::Real, -2.0, 2.0, &[-1.0, 0.0, 1.0], ""),

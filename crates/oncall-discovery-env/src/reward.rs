@@ -1,0 +1,74 @@
+//! Dollars: what an episode costs, from counts of the simulator.
+//!
+//! Budgets are shares of what a month allows, so they are the same at every scale. Costs in proportion to
+//! the fleet are those of a fleet of full size: a smaller world stands for it, and trade-offs stay the same.
+
+use oncall_core::Term;
+
+/// Share of requests that may fail.
+pub const REQUEST_BUDGET: f64 = 1e-4;
+/// Share of withdrawals that may take more than 3 s.
+pub const WITHDRAWAL_BUDGET: f64 = 0.01;
+/// Share of silent deaths that may be routed to after 15 s.
+pub const REMOVAL_BUDGET: f64 = 0.01;
+
+/// Seconds of the month over which budgets are counted.
+pub const MONTH_S: f64 = 30.0 * 86_400.0;
+
+/// Withdrawals that a month expects of an instance: eight rollouts of a tenth of the fleet a day, and the
+/// ordinary churn.
+pub const WITHDRAWALS_PER_INSTANCE: f64 = 76.0;
+/// Silent deaths that a month expects of an instance.
+pub const REMOVALS_PER_INSTANCE: f64 = 10.0;
+
+/// Dollars for the whole budget of failed requests: 1,000 for 1 %.
+pub const REQUEST_BUDGET_USD: f64 = 100_000.0;
+/// Dollars for the whole budget of late withdrawals: 400 for 1 %.
+pub const WITHDRAWAL_BUDGET_USD: f64 = 40_000.0;
+/// Dollars for the whole budget of late removals: 400 for 1 %.
+pub const REMOVAL_BUDGET_USD: f64 = 40_000.0;
+/// Requests in a second of a fleet of full size.
+pub const FULL_RPS: f64 = 200_000.0;
+/// Dollars for a request that found no backend although policy had a live one.
+pub const NO_BACKEND_USD: f64 = 1e-3;
+/// Dollars for a request cut in flight.
+pub const FORCED_USD: f64 = 1e-3;
+/// Dollars for a minute of rollout beyond its plan.
+pub const DEPLOY_DELAY_USD: f64 = 5.0;
+
+/// Number of terms.
+pub const TERMS: usize = 7;
+
+/// The terms, in the order in which they are written.
+pub fn table() -> Vec<Term> {
+    let term = |name, label, doc| Term { name, label, doc };
+    vec![
+        term(
+            "ops_usd",
+            "Operations",
+            "Relays, probers, double running while draining, egress, retention memory, spare capacity.",
+        ),
+        term(
+            "request_budget_usd",
+            "Failed requests",
+            "Share of the month's budget of failed requests (0.01 %) burned.",
+        ),
+        term(
+            "withdrawal_budget_usd",
+            "Late withdrawals",
+            "Share of the month's budget of withdrawals later than 3 s (1 %) burned.",
+        ),
+        term(
+            "removal_budget_usd",
+            "Late removals",
+            "Share of the month's budget of silent deaths routed to after 15 s (1 %) burned.",
+        ),
+        term(
+            "no_backend_usd",
+            "No backend",
+            "Requests without a backend where policy permitted a live one.",
+        ),
+        term("forced_usd", "Cut requests", "Requests in flight that an exit cut."),
+        term("deploy_delay_usd", "Late rollouts", "Minutes of rollouts beyond their plan."),
+    ]
+}
