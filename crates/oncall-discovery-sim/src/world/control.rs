@@ -23,6 +23,9 @@ mod group;
 pub(crate) use group::Group;
 use group::{Member, of_health};
 
+/// Most that a lag delays messages to the followers that keep up.
+const SLOW_FOLLOWER: Micros = 150 * MS;
+
 type Node = Replica<Entry, ()>;
 pub(crate) type Wire = Message<Entry, ()>;
 
@@ -301,9 +304,11 @@ impl Control {
             let link = pair(number as u32, u32::from(message.from) << 8 | u32::from(message.to));
             let mut at = shared.now() + shared.hop(HOP_REPLICA, Draw::Replica, link, index);
             let lagging = shared.now() < group.lag_until && Some(message.to) != group.leader;
-            // One replica of three keeps up, or nothing at all could be accepted.
-            if lagging && message.to == group.publisher {
-                at += group.lag;
+            // One replica of three keeps up, or nothing at all could be accepted; it is slow as well, which is
+            // seen in the time that a write takes.
+            if lagging {
+                let keeps_up = message.to != group.publisher;
+                at += if keeps_up { (group.lag / 10).min(SLOW_FOLLOWER) } else { group.lag };
             }
             let (cut, until) = group.cut;
             if shared.now() < until && (message.from == cut || message.to == cut) {

@@ -46,6 +46,7 @@ use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::dials::{DialError, Dials};
 use oncall_discovery::distrib::{CellStore, Cursor};
 use oncall_discovery::health::HealthRules;
+use oncall_discovery::mutants::Mutants;
 use oncall_discovery::types::{
     Directory, DirectoryError, InstanceId, Out, Reason, RegionId, ServiceId, ServiceKey, ShardId,
     Source, State, Term, Time, Transition,
@@ -206,6 +207,17 @@ impl World {
         }
     }
 
+    /// The same with safeguards taken out, for tests that want to see the damage.
+    #[must_use]
+    pub fn with_mutants(mut self, mutants: Mutants) -> Self {
+        self.shared.mutants = mutants;
+        self.fleet.revocations = self.fleet.revocations.with_mutants(mutants);
+        for group in &mut self.control.groups {
+            group.set_mutants(mutants);
+        }
+        self
+    }
+
     /// Plays until a time, microseconds; events at that time are played.
     pub fn run_until(&mut self, limit: Micros) {
         while let Some((_, event)) = self.shared.queue.pop_until(limit) {
@@ -310,6 +322,9 @@ impl World {
                 let region = self.topology.nodes[usize::from(proxy)].region;
                 let confirmed = self.confirmed(region);
                 self.plane.on_heartbeat(&mut self.shared, proxy, (session, beat), confirmed);
+                if self.shared.verify {
+                    self.check_told(proxy);
+                }
             }
             Event::Pair { cell, pair } => self.plane.on_pair(shared, cell, pair),
             Event::Complaint { sub, instance } => self.on_complaint(sub, instance),

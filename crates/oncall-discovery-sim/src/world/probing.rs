@@ -305,7 +305,6 @@ impl World {
         let silent =
             lost || !in_time || instance.truth == Truth::Frozen || self.fleet.node_away[node] > 0;
         let wait = if silent && !ok { timeout } else { answers_after };
-        self.note_probe(wait);
         let spread = dials.probe_interval_s * dials.probe_jitter_pct / 100.0;
         let jitter = (u64::from(word as u32) * micros(spread)) >> 32;
         let answer = if ok { Answer::Ok } else { Answer::Failed };
@@ -332,6 +331,7 @@ impl World {
         let ok = answer == Answer::Ok;
         self.shared.totals.probe_failures += u64::from(!ok);
         if !ok {
+            self.fleet.instances[id as usize].probe_failed = now.0;
             let place = (instance.node, instance.zone);
             self.shared.meters.probe_failed(instance.cell, place, prober);
         }

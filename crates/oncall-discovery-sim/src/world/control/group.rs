@@ -7,6 +7,7 @@ use oncall_consensus::{Durable, Index, NodeId as ReplicaId, Output, Term as Raft
 use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::health::Decider;
 use oncall_discovery::lease::LeaseKeeper;
+use oncall_discovery::mutants::Mutants;
 use oncall_discovery::types::{CellUpdate, Out, Term, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -56,6 +57,13 @@ pub(crate) struct Group {
 }
 
 impl Group {
+    /// Takes safeguards out, for tests.
+    pub(crate) fn set_mutants(&mut self, mutants: Mutants) {
+        self.catalog = self.catalog.clone().with_mutants(mutants);
+        self.leases = self.leases.clone().with_mutants(mutants);
+        self.decider = self.decider.clone().with_mutants(mutants);
+    }
+
     /// The live replica that leads in the highest term.
     pub(crate) fn live_leader(&self) -> Option<ReplicaId> {
         let live = self.members.iter().enumerate().filter_map(|(id, member)| match member {
