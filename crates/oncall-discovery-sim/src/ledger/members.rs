@@ -278,6 +278,12 @@ impl Members {
         }
     }
 
+    /// Candidates that serve, in the pool tried first and in the rest.
+    pub(crate) fn good_by_pool(&self, caller: u8) -> [u32; 2] {
+        let (first, rest) = self.pools(caller);
+        [first.good(), rest.good()]
+    }
+
     /// All pools together.
     pub fn total(&self) -> Pool {
         self.0[0].sum(self.0[1]).sum(self.0[2])

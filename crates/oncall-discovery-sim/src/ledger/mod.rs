@@ -7,6 +7,7 @@
 mod cell;
 mod load;
 mod members;
+mod misses;
 mod pairs;
 mod tail;
 
@@ -62,6 +63,10 @@ pub struct Ledger {
     pub slots: Vec<Slot>,
     /// Earlier intervals of endpoints that are back, while an epoch with them lives.
     ghosts: Vec<Vec<(u32, Slot)>>,
+    /// Endpoints of each cell's head, in no order.
+    listed: Vec<Vec<u32>>,
+    /// Numbers for events of pairs, each used once.
+    versions: u32,
     /// How the proxies of each region call; a cell goes by those of its own region.
     calls: [Calls; REGIONS],
     /// Ejections that are in force, by region of the cell.
@@ -114,6 +119,8 @@ impl Ledger {
             first,
             slots: vec![Slot::new(0); setup.instances],
             ghosts: vec![Vec::new(); count],
+            listed: vec![Vec::new(); count],
+            versions: 0,
             calls: [setup.calls; REGIONS],
             ejected: [0; REGIONS],
             long: setup.long,
@@ -208,11 +215,16 @@ impl Ledger {
                 None => &mut self.slots[instance as usize],
             };
             slot.rem = seq;
+            let list = &mut self.listed[cell];
+            if let Some(at) = list.iter().position(|&id| id == instance) {
+                list.swap_remove(at);
+            }
             members.0[usize::from(slot.zone)].count(slot, false);
         }
         for &instance in added {
             let slot = &mut self.slots[instance as usize];
             slot.add = seq;
+            self.listed[cell].push(instance);
             members.0[usize::from(slot.zone)].count(slot, true);
         }
         self.open_tails(now, cell, seq, removed);

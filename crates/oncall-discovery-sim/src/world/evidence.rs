@@ -189,13 +189,6 @@ impl World {
         });
     }
 
-    /// Notes how long a probe took.
-    pub(crate) fn note_probe(&mut self, took: Micros) {
-        let bounds = [10, 30, 100, 300, 1_000, 3_000].map(|ms: Micros| ms * MS);
-        let at = bounds.iter().position(|&bound| took <= bound).unwrap_or(bounds.len());
-        self.shared.totals.probe_latency[at] += 1;
-    }
-
     /// What the agent on the node makes of a look at a process: readiness is reported and restarts nothing.
     pub(crate) fn local_check(&self, id: u32) -> Option<LocalAction> {
         let instance = self.fleet.instances[id as usize];

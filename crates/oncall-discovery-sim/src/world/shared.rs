@@ -25,8 +25,8 @@ pub(crate) enum Event {
     Ask { slot: u32 },
     /// A part of an instance's life; void for another life.
     Life { instance: u32, life: u32, what: Life },
-    /// The lease of an instance may have run out.
-    Lease { instance: u32, life: u32 },
+    /// A lease of a group may have run out.
+    Lease { group: u16 },
     /// The next bucket of probes.
     Probes,
     /// A probe that matters is answered or given up.
@@ -118,6 +118,8 @@ pub(crate) enum Life {
     },
     /// Its node is back: a new process at the same address.
     Return,
+    /// A renewal that the process before it had sent arrives.
+    LateRenewal,
 }
 
 /// How a probe ended.
@@ -177,9 +179,6 @@ pub struct Totals {
     pub complaints: u64,
     /// No-backend results although a permitted region had an instance that serves.
     pub no_backend_permitted: f64,
-    /// Attempts of probes that were played, by how long they took: up to 10, 30, 100, 300, 1,000, 3,000 ms, and
-    /// longer. Those of a healthy fleet that are not played belong to the first.
-    pub probe_latency: [u64; 7],
 }
 
 /// "Sometimes" goals: what tests must have reached, so that they do not pass for want of trying.

@@ -9,6 +9,7 @@ use super::shared::Shared;
 use crate::ledger::{REMOTE, Sub};
 use crate::queue::Micros;
 use crate::topology::{REGIONS, Service, Topology};
+use oncall_discovery::distrib::Cursor;
 use oncall_discovery::policy::{
     Access, Failover, OwnerView, Ownership, REGIONS_MAX, RegionSet, ServicePolicy,
 };
@@ -34,6 +35,14 @@ pub(crate) struct Writer {
     pub(crate) to: [Option<u8>; REGIONS],
 }
 
+/// A head that a proxy was told of and had not reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) at: Micros,
+    pub(crate) session: u32,
+    pub(crate) head: Cursor,
+}
+
 /// What policy knows and decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Traffic {
@@ -52,6 +61,9 @@ pub(crate) struct Traffic {
     pub(crate) aged: Vec<u8>,
     /// Largest number of retries of the second before.
     pub(crate) retries_max: u8,
+    /// In verify mode: what subscriptions were told of (I20).
+    #[serde(skip)]
+    pub(crate) told: Vec<Told>,
     /// Endpoints that proxies complain about, for the deciders: subscription and instance.
     #[serde(skip)]
     pub(crate) complaints: Vec<(u32, u32)>,
@@ -117,8 +129,20 @@ impl Traffic {
             refused: vec![0; sub_cell.len()],
             aged: vec![0; topology.nodes.len()],
             retries_max: 0,
+            told: Vec::new(),
             complaints: Vec::new(),
         }
+    }
+
+    /// Instances that services declare as spare for other regions, by region.
+    pub(crate) fn spare(&self) -> [f64; REGIONS] {
+        let mut spare = [0.0; REGIONS];
+        for policy in self.policies.iter().filter(|policy| !policy.order.is_empty()) {
+            for (sum, &count) in spare.iter_mut().zip(&policy.spare) {
+                *sum += f64::from(count);
+            }
+        }
+        spare
     }
 
     pub(crate) fn writer(&self, service: usize) -> Option<&Writer> {
