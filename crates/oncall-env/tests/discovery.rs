@@ -25,7 +25,7 @@ fn stops(env: &AnyVecEnv, step: u64) -> Vec<i8> {
             dials.iter().enumerate().map(move |(at, dial)| {
                 let word = scramble(row << 40 | step << 8 | at as u64);
                 // Most dials stay in most steps, as with an operator.
-                if word % 8 == 0 { (word / 8 % dial.choices() as u64) as i8 } else { 0 }
+                if word.is_multiple_of(8) { (word / 8 % dial.choices() as u64) as i8 } else { 0 }
             })
         })
         .collect()
