@@ -41,6 +41,7 @@ prices! {
     DRAIN_INSTANCE_H: 0.05, "$/instance-h", "Specification 4.4: a draining instance runs beside its replacement.";
     EGRESS_ZONE_GB: 0.01, "$/GB", "Specification 4.4: between zones.";
     EGRESS_REGION_GB: 0.02, "$/GB", "Specification 4.4: between regions.";
+    CALL_BYTES: 8_000.0, "B", "Assumption: a call with its answer, where it crosses regions.";
     RETENTION_GB_H: 0.005, "$/GB-h", "Specification 4.4: memory of relays for delta logs.";
     SPARE_INSTANCE_H: 0.002, "$/instance-h", "Assumption: capacity kept free for other regions, less what batch work pays for it.";
     RELAY_IDLE_VCPU: 1.0, "vCPU", "Assumption: what a relay of the full fleet takes while it does nothing.";
@@ -176,7 +177,7 @@ impl Mark {
             writes: counters.writes as f64,
             busy_us: counters.relay_busy_us,
             bytes: bytes as f64,
-            far_bytes: counters.far_bytes as f64,
+            far_bytes: counters.far_bytes as f64 + counters.traffic.cross_region * CALL_BYTES,
         }
     }
 }
