@@ -51,6 +51,7 @@ class Base:
 
     num_envs: int
     np_random: np.random.Generator
+    metadata: dict[str, Any]
 
     def _open(
         self,
@@ -59,12 +60,14 @@ class Base:
         num_envs: int,
         action_mode: ActionMode,
         observation: View,
-        decision_interval_min: int,
+        decision_interval_min: int | None,
+        decision_interval_s: int | None,
         autoreset_mode: str,
         split: Split,
         threads: int,
         max_minutes: int | None,
         demand_rps: Sequence[float] | None,
+        scale: str | None,
         reward_terms: bool,
         cost_info: bool,
         info: Infos,
@@ -80,17 +83,21 @@ class Base:
         ):
             if not isinstance(value, str):
                 raise OptionError(f"{name} = {value!r}: expected a name")
+        if scale is not None and not isinstance(scale, str):
+            raise OptionError(f"scale = {scale!r}: expected small, tenth, full or None")
         self._text: ScenarioText = resolve(scenario)
         self._core_kwargs: dict[str, Any] = {
             "num_envs": num_envs,
             "action_mode": action_mode,
             "observation": observation,
             "decision_interval_min": decision_interval_min,
+            "decision_interval_s": decision_interval_s,
             "autoreset_mode": autoreset_mode,
             "split": split,
             "threads": threads,
             "max_minutes": max_minutes,
             "demand_rps": None if demand_rps is None else _rates(demand_rps),
+            "scale": scale,
         }
         self._reward_terms = flag("reward_terms", reward_terms)
         self._cost_info = flag("cost_info", cost_info)
@@ -98,6 +105,14 @@ class Base:
         self.action_mode: ActionMode = action_mode
         self.render_mode: str | None = render_mode
         self._build()
+        if render_mode == "rgb_array" and self.world_spec.world != "fleet":
+            raise OptionError(
+                f"render_mode = {render_mode!r}: expected ansi or None: the picture is of the "
+                f"fleet, and this is {self.world_spec.world}"
+            )
+        if self.world_spec.world != "fleet":
+            # What the checker of Gymnasium goes by.
+            self.metadata = {**type(self).metadata, "render_modes": ["ansi"]}
         self._dashboards: Any = None
 
     def _build(self) -> None:

@@ -150,6 +150,8 @@ def draw(
         ImportError: matplotlib is missing.
         ValueError: there is nothing to show, or the picture is too small to be read.
     """
+    if spec.world != "fleet":
+        raise ValueError(f"spec: of the world {spec.world}, expected the fleet: use ansi")
     if not len(history):
         raise ValueError("history: expected at least one row, got none")
     if width < 640 or height < 400:

@@ -39,6 +39,29 @@ ROWS: tuple[tuple[str, str, float, str], ...] = (
 )
 """Signal, label, factor and unit of each line."""
 
+DISCOVERY_ROWS: tuple[tuple[str, str, float, str], ...] = (
+    ("requests_per_s", "Requests", 1.0, "1/s"),
+    ("failed_share_r0", "Failed, r0", 100.0, "%"),
+    ("failed_share_r1", "Failed, r1", 100.0, "%"),
+    ("failed_share_r2", "Failed, r2", 100.0, "%"),
+    ("burn_5min", "Burn, 5 min", 1.0, "x"),
+    ("budget_left", "Budget left", 100.0, "%"),
+    ("ready_share_r0", "READY, r0", 100.0, "%"),
+    ("ready_share_r1", "READY, r1", 100.0, "%"),
+    ("ready_share_r2", "READY, r2", 100.0, "%"),
+    ("probe_failure_share_r0", "Probes, r0", 100.0, "% failed"),
+    ("probe_failures_by_service", "By service", 100.0, "%"),
+    ("withdrawal_s_p99", "Withdrawal", 1.0, "s, p99"),
+    ("removal_s_p99", "Removal p99", 1.0, "s"),
+    ("relay_queue_ms_p99_r0", "Relay queue", 1.0, "ms, r0"),
+    ("connected_share_r0", "Connected", 100.0, "%, r0"),
+    ("snapshot_age_s_p99", "View age p99", 1.0, "s"),
+    ("write_latency_ms_p99_r0", "Write p99", 1.0, "ms, r0"),
+    ("follower_lag_s_max_r0", "Lag, r0", 1.0, "s"),
+    ("rollout_left_share", "Rollout left", 100.0, "%"),
+)
+"""The same of discovery."""
+
 
 def ansi(history: History, spec: Spec, header: Header) -> str:
     """A board of 80 columns: header, readouts with sparklines, dials, dollars.
@@ -52,9 +75,8 @@ def ansi(history: History, spec: Spec, header: Header) -> str:
     """
     if not len(history):
         raise ValueError("history: expected at least one row, got none")
-    state = "** PAGE **" if history.last("page") > 0.5 else "quiet"
-    lines = [_ends(title(history, header), state), "-" * WIDTH]
-    for name, label, factor, unit in ROWS:
+    lines = [_ends(title(history, header), _state(history)), "-" * WIDTH]
+    for name, label, factor, unit in ROWS if spec.world == "fleet" else DISCOVERY_ROWS:
         if not history.has(name):
             continue
         values = history.column(name) * factor
@@ -62,7 +84,7 @@ def ansi(history: History, spec: Spec, header: Header) -> str:
             f"{label:<13}{number(float(values[-1])):>9} {unit:<10}  {spark(values[-SPARK_MIN:])}"
         )
     lines.append("-" * WIDTH)
-    lines += _wrap("Dials  ", [f"{d.name} {dial_text(d, history)}" for d in spec.dials])
+    lines += _wrap("Dials  ", _dials(history, spec))
     lines.append("-" * WIDTH)
     dollars = [
         f"{term.name.removesuffix('_usd')} {value:.2f}"
@@ -72,9 +94,30 @@ def ansi(history: History, spec: Spec, header: Header) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _state(history: History) -> str:
+    """What is worst: the pager, or regions whose control plane nobody sees."""
+    if history.last("page") > 0.5:
+        return "** PAGE **"
+    lost = [r for r in range(3) if history.last(f"catalog_seen_r{r}", 1.0) < 0.5]
+    return f"** NO CONTROL PLANE {lost} **" if lost else "quiet"
+
+
+def _dials(history: History, spec: Spec) -> list[str]:
+    """All dials of a few; of many, those that do not stand at their defaults."""
+    dials = spec.dials
+    if len(dials) > 12:
+        names = {d.name: history.last(f"dial_{d.name}", d.default) for d in dials}
+        dials = tuple(d for d in dials if names[d.name] != d.default)
+        rest = [f"the other {len(spec.dials) - len(dials)} at their defaults"]
+    else:
+        rest = []
+    return [f"{d.name} {dial_text(d, history)}" for d in dials] + rest
+
+
 def title(history: History, header: Header) -> str:
     """Scenario, seed, minute and clock."""
-    minute = int(history.last("shift_min", max(0, len(history) - 1)))
+    played = "shift_min" if history.has("shift_min") else "episode_min"
+    minute = int(history.last(played, max(0, len(history) - 1)))
     parts = [
         f"{header.scenario}",
         f"seed {header.seed}",
@@ -123,7 +166,7 @@ def dial_text(dial: Dial, history: History) -> str:
     value = history.last(f"dial_{dial.name}", dial.default)
     if dial.kind == "switch":
         return "on" if value > 0.5 else "off"
-    if dial.kind == "real":
+    if dial.kind == "real" and not dial.unit:
         return f"{100 * value:.0f} %"
     return f"{number(value)} {dial.unit}".rstrip()
 

@@ -21,18 +21,22 @@ __all__ = [
     "policies",
     "scenario_names",
     "scenario_text",
+    "scenario_world",
 ]
 
 VERSION: Final[str]
 
 def scenario_names() -> list[str]:
-    """Names of the scenarios that come along."""
+    """Names of the scenarios that come along: those of the fleet, then those of discovery."""
+
+def scenario_world(name: str) -> str | None:
+    """World of a shipped scenario, None if there is none of that name."""
 
 def scenario_text(name: str) -> str | None:
     """JSON text of a shipped scenario, None if there is none of that name."""
 
-def policies() -> list[tuple[str, str]]:
-    """Names of the rule-based policies, each with a sentence."""
+def policies() -> list[tuple[str, str, list[str]]]:
+    """Names of the rule-based policies, each with a sentence and the worlds that it plays."""
 
 def cli_main(args: Sequence[str]) -> int:
     """Runs the command line, the program's name not among the arguments; gives its exit code."""
@@ -51,11 +55,13 @@ class VecCore:
         action_mode: str = "multi_discrete",
         observation: str = "operator",
         decision_interval_min: int | None = None,
+        decision_interval_s: int | None = None,
         autoreset_mode: str = "next_step",
         split: str = "train",
         threads: int | None = None,
         max_minutes: int | None = None,
         demand_rps: Sequence[float] | None = None,
+        scale: str | None = None,
     ) -> VecCore:
         """Reads the scenario; `files` supplies the texts that it names, when they are asked for."""
     @property

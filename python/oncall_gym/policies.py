@@ -14,9 +14,10 @@ from oncall_gym.errors import OptionError
 __all__ = ["Policy", "load_policy", "policies"]
 
 
-def policies() -> dict[str, str]:
-    """Names of the policies, each with a sentence."""
-    return dict(_native.policies())
+def policies(world: str | None = None) -> dict[str, str]:
+    """Names of the policies, each with a sentence; of those that play a world, or of all."""
+    every = _native.policies()
+    return {name: doc for name, doc, worlds in every if world is None or world in worlds}
 
 
 def _engine_of(env: object) -> Base:

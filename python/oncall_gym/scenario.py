@@ -56,8 +56,20 @@ class ScenarioText:
 
 
 def scenario_names() -> list[str]:
-    """Names of the scenarios that come along."""
+    """Names of the scenarios that come along: those of the fleet, then those of discovery."""
     return _native.scenario_names()
+
+
+def _world_of(name: str) -> str:
+    """World of a scenario by its name or path; what cannot be read is left to the engine."""
+    world = _native.scenario_world(name)
+    if world is None:
+        try:
+            content = json.loads(Path(name).read_text(encoding="utf-8"))
+            world = content.get("world") if isinstance(content, dict) else None
+        except (OSError, ValueError):
+            world = None
+    return world if isinstance(world, str) else "fleet"
 
 
 def _from_path(path: Path) -> ScenarioText:
@@ -105,7 +117,7 @@ def resolve(scenario: ScenarioLike) -> ScenarioText:
     if isinstance(scenario, Sequence) and all(isinstance(name, str) for name in scenario):
         mixture = {
             "schema_version": 1,
-            "world": "fleet",
+            "world": _world_of(scenario[0]) if scenario else "fleet",
             "name": "mixture",
             "mixture": [{"scenario": name} for name in scenario],
         }

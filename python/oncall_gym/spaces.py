@@ -97,6 +97,8 @@ class Spec:
     world: str
     #: Rises with any change of a space or a trajectory.
     version: int
+    #: Seconds of a tick, the shortest decision: 60 for the fleet, 10 for discovery.
+    tick_s: int
     #: Hash of names, ranges, stops and transforms.
     hash: str
     #: Name of the scenario.

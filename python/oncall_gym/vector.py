@@ -47,8 +47,11 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
                                                  `dict` (natural units; a dial left out keeps)
     `observation`            `"operator"`        `operator` (the dashboard) or `full` (adds state
                                                  and truths)
-    `decision_interval_min`  1                   minutes that an action stands; presses happen in
-                                                 the first, rewards add up
+    `decision_interval_min`  None                minutes that an action stands in the fleet, 1 if
+                                                 left out; presses happen in the first, rewards
+                                                 add up
+    `decision_interval_s`    None                seconds that an action stands in discovery, a
+                                                 multiple of 10; 10 if left out
     `autoreset_mode`         `"next_step"`       `next_step`, `same_step` or `disabled`; also
                                                  Gymnasium's `AutoresetMode`
     `split`                  `"train"`           `train` or `test` episodes, disjoint
@@ -56,6 +59,8 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
     `max_minutes`            None                length of an episode in the place of the scenario's
     `demand_rps`             None                exact demand of each minute in the place of the
                                                  drawn one, the last value held
+    `scale`                  None                size of the fleet of discovery in the place of the
+                                                 scenario's: `small`, `tenth` or `full`
     `copy`                   True                new arrays on every call; False reuses them
     `reward_terms`           False               rewards of shape (n, terms), minus each term in
                                                  dollars; see `reward_space`
@@ -112,12 +117,14 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         *,
         action_mode: ActionMode = "multi_discrete",
         observation: View = "operator",
-        decision_interval_min: int = 1,
+        decision_interval_min: int | None = None,
+        decision_interval_s: int | None = None,
         autoreset_mode: str | AutoresetMode = "next_step",
         split: Split = "train",
         threads: int = 1,
         max_minutes: int | None = None,
         demand_rps: Sequence[float] | None = None,
+        scale: str | None = None,
         copy: bool = True,
         reward_terms: bool = False,
         cost_info: bool = False,
@@ -138,11 +145,13 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             action_mode=action_mode,
             observation=observation,
             decision_interval_min=decision_interval_min,
+            decision_interval_s=decision_interval_s,
             autoreset_mode=mode,
             split=split,
             threads=threads,
             max_minutes=max_minutes,
             demand_rps=demand_rps,
+            scale=scale,
             reward_terms=reward_terms,
             cost_info=cost_info,
             info=info,
@@ -152,7 +161,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         #: What happens when an episode ends.
         self.autoreset_mode = _MODES[mode]
         self._same_step = mode == "same_step"
-        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         spec = self.world_spec
         self.single_observation_space = spec.observation_space()
         self.single_action_space = spec.action_space(action_mode)

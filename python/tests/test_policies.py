@@ -27,10 +27,26 @@ def play(env: OncallVectorEnv, name: str, steps: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("mode", ACTION_MODES)
-@pytest.mark.parametrize("name", oncall_gym.policies())
+@pytest.mark.parametrize("name", oncall_gym.policies("fleet"))
 def test_actions_are_valid(name: str, mode: str) -> None:
     env = OncallVectorEnv("bad-build", 3, action_mode=mode)
     play(env, name, 40)
+
+
+@pytest.mark.parametrize("mode", ACTION_MODES)
+@pytest.mark.parametrize("name", oncall_gym.policies("discovery"))
+def test_actions_are_valid_in_discovery(name: str, mode: str) -> None:
+    env = OncallVectorEnv("pair-check-crash", 3, action_mode=mode)
+    play(env, name, 40)
+
+
+def test_policies_are_listed_by_the_worlds_that_they_play() -> None:
+    fleet, discovery = oncall_gym.policies("fleet"), oncall_gym.policies("discovery")
+    assert "runbook" in fleet
+    assert "runbook" not in discovery
+    assert oncall_gym.policies() == {**fleet, **discovery}
+    with pytest.raises(OptionError, match="discovery"):
+        oncall_gym.load_policy("runbook", OncallVectorEnv("calm", 1))
 
 
 def test_holding_keeps_the_dials() -> None:

@@ -21,6 +21,9 @@ from conftest import SHORT, digests, keep
 def test_the_ids() -> None:
     wanted = "Spike BadBuild CacheFlush Steady Mixed SpikeHard BadBuildHard CacheFlushHard"
     names = [f"oncall/{name}-v0" for name in (wanted + " MixedHard Fleet").split()]
+    discovery = "Calm RollingDeploy CrashWave NodeFailures BadHealthCheck ControlPlaneOutage"
+    discovery += " ReconnectStorm RegionLoss BadRelay LeaderChange Mixed MixedHeldout"
+    names += ["oncall/Discovery-v0"] + [f"oncall/Discovery{n}-v0" for n in discovery.split()]
     assert sorted(oncall_gym.IDS) == sorted(names)
     for env_id in names:
         spec = gymnasium.spec(env_id)
@@ -43,7 +46,7 @@ def test_an_id_plays_its_scenario_both_ways(env_id: str) -> None:
     envs = gymnasium.make_vec(env_id, num_envs=2)
     assert isinstance(single.unwrapped, oncall_gym.OncallEnv)
     assert isinstance(envs, oncall_gym.OncallVectorEnv)
-    scenario = oncall_gym.IDS[env_id] or "steady"
+    scenario = oncall_gym.IDS[env_id] or ("calm" if "Discovery" in env_id else "steady")
     assert single.unwrapped.world_spec.scenario == envs.world_spec.scenario == scenario
     single.reset(seed=5)
     envs.reset(seed=[5, 6])
@@ -90,7 +93,8 @@ def test_a_spec_rebuilds_the_same_environment() -> None:
 
 def test_every_keyword_is_one_of_the_constructor() -> None:
     names = set(oncall_gym.OncallVectorEnv.__init__.__annotations__) - {"return"}
-    assert names == {*KEYWORDS, "scenario", "num_envs", "demand_rps"}
+    others = {"scenario", "num_envs", "demand_rps", "decision_interval_s", "scale"}
+    assert names == {*KEYWORDS, *others}
 
 
 def test_enum_members_of_gymnasium_are_taken() -> None:

@@ -16,10 +16,33 @@ use oncall_rollout::{Affine, End, Part, Rollout, Shape};
 use oncall_weights::{Grid, Heads, Scratch};
 use std::time::{Duration, Instant};
 
-/// Before training, row `i` plays `7 i mod 240` minutes with nobody at the dials: else every roll-out
-/// would hold one phase of the shift.
-const STAGGER_MIN: usize = 240;
-const STAGGER_ROW_MIN: usize = 7;
+/// Before training, row `i` plays `7 i` steps, modulo [`stagger`], with nobody at the dials: else every
+/// roll-out would hold one phase of the shift.
+const STAGGER_ROW: usize = 7;
+
+/// Steps over which rows are spread: the length of an episode. Of the fleet's shifts that of most.
+fn stagger(env: &AnyVecEnv) -> usize {
+    match env {
+        AnyVecEnv::Fleet(_) => 240,
+        AnyVecEnv::Discovery(_) => {
+            let lengths = (0..env.num_envs()).map(|row| env.row(row).length_min as usize);
+            lengths.max().unwrap_or(1).max(1)
+        }
+    }
+}
+
+/// Seeds of some rows of a training, cut as the scenario's generator takes them.
+pub(crate) fn row_seeds(
+    env: &AnyVecEnv,
+    seed: u64,
+    rows: std::ops::Range<usize>,
+) -> Vec<Option<u64>> {
+    let mask = match env.generator() {
+        Generator::Pcg => u64::MAX,
+        Generator::Mulberry32 => u64::from(u32::MAX),
+    };
+    rows.map(|row| Some(row_seed(seed, row as u64) & mask)).collect()
+}
 
 /// Keeps the actor's draws apart from the rows' own.
 const ACTOR: u64 = 0x0061_6374_6f72;
@@ -190,18 +213,14 @@ impl Worker {
             Options { autoreset: Autoreset::SameStep, split: Split::Train, ..Options::default() };
         let mut env = AnyVecEnv::new(scenario.world.clone(), rows.len(), options)?;
         let mut columns = env.columns();
-        let mask = match env.generator() {
-            Generator::Pcg => u64::MAX,
-            Generator::Mulberry32 => u64::from(u32::MAX),
-        };
-        let seeds: Vec<Option<u64>> =
-            rows.clone().map(|row| Some(row_seed(seed, row as u64) & mask)).collect();
+        let seeds = row_seeds(&env, seed, rows.clone());
         env.reset(Seeds::Rows(&seeds), None, &mut columns.borrow_reset())?;
         let dials = env.spec().dials.len();
         let keep = vec![f64::NAN; rows.len() * dials];
-        for minute in (0..STAGGER_MIN).rev() {
+        let steps = stagger(&env);
+        for step in (0..steps).rev() {
             env.step(Actions::Policy(&keep), &mut columns.borrow())?;
-            let begins = |row: usize| STAGGER_ROW_MIN * row % STAGGER_MIN == minute;
+            let begins = |row: usize| STAGGER_ROW * row % steps == step;
             let mask: Vec<bool> = rows.clone().map(begins).collect();
             env.reset(Seeds::Keep, Some(&mask), &mut columns.borrow_reset())?;
         }

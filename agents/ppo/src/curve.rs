@@ -1,7 +1,7 @@
 //! The learning curve as a picture: returns above, how undecided the policy is about each dial below.
 
 use oncall_env::Scenario;
-use oncall_eval::score::reference;
+use oncall_eval::score::{Anchors, anchors, reference};
 use std::fmt::Write as _;
 
 /// Sizes, pixels.
@@ -27,9 +27,11 @@ const LABEL: f64 = 14.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     /// Score 0.
-    pub hold: f64,
+    pub zero: f64,
     /// Score 100.
-    pub planner: f64,
+    pub hundred: f64,
+    /// Who gets them.
+    pub names: [&'static str; 2],
 }
 
 impl Bounds {
@@ -39,7 +41,11 @@ impl Bounds {
         let known =
             |c: &&oncall_eval::score::Constants| c.scenario == scenario.name && c.hash == hash;
         let constants = reference().scenarios.iter().find(known)?;
-        Some(Self { hold: constants.zero.mean, planner: constants.hundred.as_ref()?.mean })
+        let Anchors { zero, hundred, .. } = anchors(scenario.world.spec().world);
+        // On the drawing the last word does: the planner, the oracle.
+        let names = [zero, hundred.rsplit(' ').next().unwrap_or(hundred)];
+        let hundred = constants.hundred.as_ref()?.mean;
+        Some(Self { zero: constants.zero.mean, hundred, names })
     }
 }
 
@@ -110,9 +116,10 @@ impl Curve<'_> {
 
     fn returns(&self, out: &mut String) {
         let dots = self.points("return_usd");
+        let [zero, hundred] = self.bounds.map_or([""; 2], |bounds| bounds.names);
         let marks = [
-            ("hold", self.bounds.map(|bounds| bounds.hold)),
-            ("planner", self.bounds.map(|bounds| bounds.planner)),
+            (zero, self.bounds.map(|bounds| bounds.zero)),
+            (hundred, self.bounds.map(|bounds| bounds.hundred)),
             ("finished policy", self.final_usd),
         ];
         let marks = marks.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -120,7 +127,7 @@ impl Curve<'_> {
         let mut marks: Vec<(&str, f64)> = marks.collect();
         let values = dots.iter().map(|dot| dot.1).chain(marks.iter().map(|mark| mark.1));
         // A policy that is worse than nobody at the dials lies on the lower edge: it may be so by far.
-        let floor = self.bounds.map_or(f64::NEG_INFINITY, |bounds| bounds.hold);
+        let floor = self.bounds.map_or(f64::NEG_INFINITY, |bounds| bounds.zero);
         let axes = Axes::around(TOP, self.steps(), values.map(|value| value.max(floor)));
         axes.frame("mean return of ended episodes, dollars", out);
         for &(steps, value) in &dots {
@@ -264,7 +271,7 @@ mod tests {
     use super::*;
 
     fn curve<'a>(columns: &'a [String], lines: &'a [Vec<f64>]) -> Curve<'a> {
-        let bounds = Some(Bounds { hold: -150.0, planner: -15.0 });
+        let bounds = Some(Bounds { zero: -150.0, hundred: -15.0, names: ["hold", "planner"] });
         let bar = Some(("runbook", -26.0));
         Curve { title: "a < b", columns, lines, bounds, bar, final_usd: Some(-25.0) }
     }

@@ -1,5 +1,6 @@
 //! Mean return of a policy on training episodes that were not trained on.
 
+use crate::collect::row_seeds;
 use anyhow::Result;
 use oncall_core::Split;
 use oncall_core::streams::Purpose;
@@ -11,6 +12,9 @@ use oncall_weights::{Grid, Heads, Mlp, Mode, Scratch};
 /// evaluation from `row_seed(EVALUATION_SEED, row)`, the same mornings as
 /// `oncall eval --split train --seed 4242`.
 pub const EVALUATION_SEED: u64 = 4242;
+
+/// Shifts that play at the same time: a row of some worlds has megabytes.
+const ROWS_MAX: usize = 256;
 
 /// Returns of `episodes` shifts, each its own row. The held-out test episodes are not touched.
 pub fn returns(
@@ -26,11 +30,29 @@ pub fn returns(
         threads,
         ..Options::default()
     };
-    let mut env = AnyVecEnv::new(scenario.world.clone(), episodes, options)?;
+    let mut all = Vec::with_capacity(episodes);
+    for first in (0..episodes).step_by(ROWS_MAX) {
+        let rows = first..episodes.min(first + ROWS_MAX);
+        all.extend(play(scenario, (actor, grid), mode, rows, &options)?);
+    }
+    Ok(all)
+}
+
+/// Returns of some of the shifts, which all play at the same time.
+fn play(
+    scenario: &Scenario,
+    (actor, grid): (&Mlp, Grid),
+    mode: Mode,
+    rows: std::ops::Range<usize>,
+    options: &Options,
+) -> Result<Vec<f64>> {
+    let episodes = rows.len();
+    let mut env = AnyVecEnv::new(scenario.world.clone(), episodes, options.clone())?;
     let heads = Heads::on(env.spec(), grid);
     let dials = heads.count();
     let mut columns = env.columns();
-    env.reset(Seeds::Root(EVALUATION_SEED), None, &mut columns.borrow_reset())?;
+    let seeds = row_seeds(&env, EVALUATION_SEED, rows);
+    env.reset(Seeds::Rows(&seeds), None, &mut columns.borrow_reset())?;
     let (mut stops, mut actions) = (vec![0_i8; episodes * dials], vec![0.0; episodes * dials]);
     let (mut scratch, mut weights) = (Scratch::default(), Vec::new());
     let mut returns = vec![None; episodes];

@@ -4,6 +4,7 @@
 //! that is told takes this out of the advantages, and out of nothing else: what was drawn does not
 //! depend on the actions, so the policy's gradient stays right on average. The actor is never told.
 
+use crate::collect::row_seeds;
 use anyhow::Result;
 use oncall_core::Split;
 use oncall_env::{AnyVecEnv, Options, Scenario, Seeds};
@@ -12,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Episodes that are looked at to see what there is, and how much it varies.
 const EPISODES: usize = 512;
+
+/// Of them so many at a time: a row of some worlds has megabytes.
+const ROWS: usize = 64;
 
 /// The columns: one for each drawn number, and one for each scenario of a mixture.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,16 +35,19 @@ impl Hindsight {
     /// The columns of a scenario.
     pub fn new(scenario: &Scenario, seed: u64) -> Result<Self> {
         let options = Options { split: Split::Train, ..Options::default() };
-        let mut env = AnyVecEnv::new(scenario.world.clone(), EPISODES, options)?;
+        let mut env = AnyVecEnv::new(scenario.world.clone(), ROWS, options)?;
         let mut columns = env.columns();
-        env.reset(Seeds::Root(seed), None, &mut columns.borrow_reset())?;
         let mut drawn: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         let mut scenarios = BTreeSet::new();
-        for row in 0..EPISODES {
-            for (name, value) in env.drawn(row) {
-                drawn.entry(name).or_default().push(value);
+        for first in (0..EPISODES).step_by(ROWS) {
+            let seeds = row_seeds(&env, seed, first..first + ROWS);
+            env.reset(Seeds::Rows(&seeds), None, &mut columns.borrow_reset())?;
+            for row in 0..ROWS {
+                for (name, value) in env.drawn(row) {
+                    drawn.entry(name).or_default().push(value);
+                }
+                scenarios.insert(env.scenario_of(row).to_owned());
             }
-            scenarios.insert(env.scenario_of(row).to_owned());
         }
         let numbers = drawn.into_iter().map(|(name, values)| {
             let mut moments = Moments::new(1);
@@ -120,6 +127,24 @@ mod tests {
             assert_eq!(hindsight.scenarios[index], env.scenario_of(row));
             assert_eq!(flags.iter().sum::<f32>(), 1.0);
             assert!(out.iter().all(|x| x.is_finite()));
+        }
+    }
+
+    /// Faults of a mixture that an episode does not play are 0, as the mean of those that do.
+    #[test]
+    fn discovery_tells_its_draws_and_its_scenario() {
+        let scenario = oncall_env::shipped("mixed-discovery").unwrap();
+        let hindsight = Hindsight::new(&scenario, 1).unwrap();
+        assert!(hindsight.scenarios.len() > 9, "{:?}", hindsight.scenarios);
+        assert!(hindsight.numbers.len() > 10, "{:?}", hindsight.numbers);
+        let mut env = AnyVecEnv::new(scenario.world, 20, Options::default()).unwrap();
+        let mut columns = env.columns();
+        env.reset(Seeds::Root(5), None, &mut columns.borrow_reset()).unwrap();
+        for row in 0..20 {
+            let mut out = vec![f32::NAN; hindsight.width()];
+            hindsight.write(&env, row, &mut out);
+            assert!(out.iter().all(|x| x.is_finite() && x.abs() < 20.0), "{out:?}");
+            assert_eq!(out[hindsight.numbers.len()..].iter().sum::<f32>(), 1.0);
         }
     }
 }

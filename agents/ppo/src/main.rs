@@ -43,9 +43,9 @@ struct Evaluate {
     /// A shipped scenario or a JSON file; the one that they were trained on, if not given.
     #[arg(long)]
     scenario: Option<String>,
-    /// Rules to compare with, as `oncall eval` takes them.
-    #[arg(long, value_name = "A,B", default_value = "runbook")]
-    policies: String,
+    /// Rules to compare with, as `oncall eval` takes them; the rule to beat, if not given.
+    #[arg(long, value_name = "A,B")]
+    policies: Option<String>,
     /// Episodes of each policy.
     #[arg(long, default_value_t = 1000)]
     episodes: usize,
@@ -111,7 +111,8 @@ fn evaluate(args: &Evaluate) -> Result<()> {
     };
     let scenario = scenario(&name)?;
     let weights = versus::read(&args.weights, &scenario)?;
-    let rules = versus::rules(&args.policies)?;
+    let bar = versus::bar_name(scenario.world.spec().world);
+    let rules = versus::rules(args.policies.as_deref().unwrap_or(bar))?;
     let plan = Plan {
         episodes: args.episodes,
         split: if args.split == "train" { Split::Train } else { Split::Test },
@@ -158,7 +159,7 @@ fn run(args: Train) -> Result<()> {
         }
     })?;
     shown.end(&bar);
-    tell_passed(&run.out, bar_usd)?;
+    tell_passed(&run.out, versus::bar_name(spec.world), bar_usd)?;
     println!("weights: {}", weights_path(&run.out).display());
     if let Some(found) = &weights.meta().evaluation {
         let score = found.score.map_or(String::new(), |score| format!(", score {score:.1}"));
@@ -175,9 +176,8 @@ fn run(args: Train) -> Result<()> {
 }
 
 /// How long it took to do as well as the rule to beat.
-fn tell_passed(folder: &Path, bar_usd: Option<f64>) -> Result<()> {
+fn tell_passed(folder: &Path, name: &str, bar_usd: Option<f64>) -> Result<()> {
     let Some(bar_usd) = bar_usd else { return Ok(()) };
-    let name = versus::BAR;
     match records::passed(folder, bar_usd)? {
         Some(Passed { steps, seconds }) => println!(
             "passed {name} ({bar_usd:.2} usd) after {:.2} M steps, {seconds:.0} s of training",

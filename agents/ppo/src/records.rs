@@ -3,7 +3,7 @@
 use crate::checkpoint::write_atomically;
 use crate::curve::{Bounds, Curve};
 use crate::log::{Line, Log, columns};
-use crate::versus::{BAR, bar};
+use crate::versus::{bar, bar_name};
 use anyhow::{Context, Result};
 use oncall_env::Scenario;
 use std::collections::VecDeque;
@@ -27,8 +27,8 @@ pub struct Records {
     folder: PathBuf,
     title: String,
     bounds: Option<Bounds>,
-    /// Mean return of the rule to beat, dollars.
-    bar: Option<f64>,
+    /// Name and mean return of the rule to beat, dollars.
+    bar: Option<(&'static str, f64)>,
     log: Log,
     events: Events,
     tags: Vec<String>,
@@ -51,7 +51,7 @@ impl Records {
             folder: folder.to_owned(),
             title: format!("{}, seed {seed}", scenario.name),
             bounds: Bounds::of(scenario),
-            bar: bar(scenario),
+            bar: bar(scenario).map(|usd| (bar_name(scenario.world.spec().world), usd)),
             log,
             events: Events::create(&folder.join(EVENTS), began)?,
             tags: columns.iter().map(|column| tag(column)).collect(),
@@ -87,7 +87,7 @@ impl Records {
             columns: &self.columns,
             lines: &self.lines,
             bounds: self.bounds,
-            bar: self.bar.map(|bar| (BAR, bar)),
+            bar: self.bar,
             final_usd,
         };
         write_atomically(&self.folder.join(CURVE), curve.svg().as_bytes())

@@ -3,7 +3,7 @@
 use crate::evaluate::EVALUATION_SEED;
 use anyhow::{Context, Result, ensure};
 use oncall_core::Split;
-use oncall_env::Scenario;
+use oncall_env::{AnyWorld, Scenario};
 use oncall_eval::score::reference;
 use oncall_eval::{
     Contender, Plan, PolicyEpisodes, Report, ScenarioEpisodes, episode_minutes, run_made,
@@ -25,14 +25,18 @@ pub fn read(path: &Path, scenario: &Scenario) -> Result<Weights> {
     weights.with_context(|| path.display().to_string())
 }
 
-/// The rule that a training is to beat.
-pub const BAR: &str = "runbook";
+/// The rule that a training is to beat in a world.
+pub fn bar_name(world: &str) -> &'static str {
+    if world == "discovery" { "static" } else { "runbook" }
+}
 
-/// Mean return of [`BAR`] on training episodes that no training plays, dollars; `None` where the world
-/// has no such rule. Some seconds of a core at most.
+/// Mean return of [`bar_name`] on training episodes that no training plays, dollars; `None` where the
+/// world has no such rule. Some seconds of a core at most, but for a scenario of a large fleet.
 pub fn bar(scenario: &Scenario) -> Option<f64> {
-    let plan = Plan { episodes: 1000, split: Split::Train, seed: EVALUATION_SEED, threads: 1 };
-    let rule = Contender::parse(BAR).ok()?;
+    // An episode of discovery takes a thousand times as long.
+    let episodes = if matches!(scenario.world, AnyWorld::Fleet(_)) { 1000 } else { 64 };
+    let plan = Plan { episodes, split: Split::Train, seed: EVALUATION_SEED, threads: 1 };
+    let rule = Contender::parse(bar_name(scenario.world.spec().world)).ok()?;
     let episodes = run_policy(scenario, &rule.policy, plan, &|_| ()).ok()?;
     Some(episodes.iter().map(|episode| episode.return_).sum::<f64>() / episodes.len() as f64)
 }
@@ -167,7 +171,7 @@ mod tests {
         let plan = Plan { episodes: 1000, threads: 2, ..PLAN };
         let known = oncall_eval::evaluate(
             std::slice::from_ref(&scenario),
-            &rules(BAR).unwrap(),
+            &rules(bar_name("fleet")).unwrap(),
             plan,
             &|_| (),
         );

@@ -50,7 +50,7 @@ pub struct Meta {
     pub scenario_hash: String,
     /// View of the observation, `operator` or `full`.
     pub view: String,
-    /// Minutes that a decision stands.
+    /// Ticks of the world that a decision stands; minutes of the fleet.
     pub decision_interval_min: u32,
     /// Seed of the training.
     pub seed: u64,

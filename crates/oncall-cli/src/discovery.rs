@@ -1,7 +1,7 @@
 //! `oncall discovery`: the service-discovery control plane in simulation: `run`, `verify`, `fuzz`.
 //!
 //! `tune` searches the settings of the policies, `cross-table` plays each scenario's best setting in the
-//! others: both on the environment's scenarios (`oncall list`). `list`, `run` and `verify` know the
+//! others, `anchors` measures the constants of the scores: all on the environment's scenarios (`oncall list`). `list`, `run` and `verify` know the
 //! simulator's own:
 //!
 //! `run` plays a scenario and prints the verdict on each objective; with `--out DIR` it writes there
@@ -14,6 +14,7 @@
 //! `checks` (a list of `requirement`, `name`, `passed`, `figure`). `fuzz`: `schema_version`, `seed` and
 //! `campaign`.
 
+mod anchors;
 mod cross;
 mod journal;
 mod tune;
@@ -58,6 +59,8 @@ enum DiscoveryCommand {
     Tune(tune::TuneArgs),
     /// Play the best setting of each scenario in each other scenario.
     CrossTable(cross::CrossArgs),
+    /// Measure what the policies with score 0 and 100 get.
+    Anchors(anchors::AnchorArgs),
 }
 
 /// The nine scenarios of 4.5, N1 to N9.
@@ -179,6 +182,7 @@ pub fn run(args: &DiscoveryArgs) -> anyhow::Result<()> {
         DiscoveryCommand::Fuzz(args) => run_fuzz(args),
         DiscoveryCommand::Tune(args) => tune::run(args),
         DiscoveryCommand::CrossTable(args) => cross::run(args),
+        DiscoveryCommand::Anchors(args) => anchors::run(args),
     }
 }
 

@@ -70,8 +70,13 @@ impl Episode {
         shape.loss = numbers.loss();
         let Plan { scenario, windows } = schedule(&numbers, &shape, key);
         let opening = numbers.opening();
-        let setup =
-            Setup { shape, scenario, dials: Dials::from_values(&opening)?, seed: 0, verify: false };
+        let setup = Setup {
+            shape,
+            scenario,
+            dials: Dials::from_values(&opening)?,
+            seed: 0,
+            verify: params.verify,
+        };
         let mut world = World::keyed(setup, key)?;
         let mut numbers = numbers;
         let drawn = params.draws.iter().map(|(target, _)| *numbers.slot(*target)).collect();

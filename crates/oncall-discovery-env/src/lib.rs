@@ -19,6 +19,8 @@ pub mod scrape;
 pub mod signals;
 mod window;
 mod world;
+#[cfg(test)]
+mod world_tests;
 
 pub use oncall_discovery_sim::topology::Scale;
 pub use params::Params;

@@ -378,6 +378,9 @@ pub struct Params {
     pub draws: Vec<(Target, Dist)>,
     /// Hash of the resolved scenario's text, without the scale.
     pub text_hash: u64,
+    /// Whether the simulator checks whole sets at every publication and delivery; slow, and for tests. It
+    /// changes no trajectory.
+    pub verify: bool,
 }
 
 impl Params {
@@ -389,6 +392,7 @@ impl Params {
             numbers: Numbers::defaults(),
             draws: Vec::new(),
             text_hash: 0,
+            verify: false,
         }
     }
 

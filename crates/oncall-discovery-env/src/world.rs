@@ -35,6 +35,21 @@ pub enum MixtureError {
 #[derive(Debug, Clone, Default)]
 pub struct Lane(Option<Box<Episode>>);
 
+#[cfg(test)]
+impl Lane {
+    /// Invariants that broke.
+    pub(crate) fn violations(&self) -> &[oncall_discovery_sim::world::Violation] {
+        self.0.as_ref().map_or(&[], |episode| episode.world.violations())
+    }
+
+    /// Looks whether the traffic's accounts add up.
+    pub(crate) fn check_accounts(&mut self) {
+        if let Some(episode) = &mut self.0 {
+            episode.world.check_accounts();
+        }
+    }
+}
+
 impl DiscoveryWorld {
     /// A world of one scenario.
     pub fn single(params: Params) -> Self {

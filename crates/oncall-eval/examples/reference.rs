@@ -1,10 +1,11 @@
-//! Measures what `hold` gets on every shipped scenario, and writes the constants of the scores.
+//! Measures what `hold` gets on every shipped scenario of the fleet, and writes the constants of the scores.
 //!
 //! ```text
 //! cargo run --release -p oncall-eval --example reference -- crates/oncall-eval/reference.json
 //! ```
 //!
-//! The planner's values are kept as they stand in the file. Run it when a scenario, a price or the model
+//! The planner's values are kept as they stand in the file, and so are the entries of discovery, which
+//! `oncall discovery anchors` measures. Run it when a scenario, a price or the model
 //! has changed: until then the scores of that scenario are blank.
 
 use oncall_core::Split;
@@ -19,7 +20,10 @@ const PLAN: Plan = Plan { episodes: 10_000, split: Split::Train, seed: 1, thread
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("expected the path of reference.json")?;
     let scenarios = oncall_env::shipped_names().into_iter().map(measure);
-    let measured = Reference { schema_version: 1, scenarios: scenarios.collect::<Result<_, _>>()? };
+    let mut measured: Vec<Constants> = scenarios.collect::<Result<_, _>>()?;
+    let is_fleet = |known: &&Constants| oncall_env::shipped_names().contains(&&*known.scenario);
+    measured.extend(reference().scenarios.iter().filter(|known| !is_fleet(known)).cloned());
+    let measured = Reference { schema_version: 1, scenarios: measured };
     std::fs::write(path, serde_json::to_string_pretty(&measured)? + "\n")?;
     Ok(())
 }

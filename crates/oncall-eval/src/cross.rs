@@ -7,6 +7,7 @@
 
 use crate::error::EvalError;
 use crate::evaluate::{Contender, Progress};
+use crate::race::{Objective, value};
 use crate::runner::{EpisodeResult, Plan};
 use crate::score::anchors;
 use crate::stats::{Bootstrap, Figure, mean, quantile};
@@ -45,13 +46,15 @@ pub struct Cross {
     seed: u64,
 }
 
-/// Plays every setting in every scenario. The first row is the plain policy.
+/// Plays every setting in every scenario; one of them is the plain policy. `ops` is the reward term of the
+/// running costs.
 ///
 /// Refuses an empty list and whatever an evaluation refuses.
 pub fn play(
     scenarios: &[Scenario],
     rows: &[Row],
     (plan, ops): (Plan, &str),
+    objective: &Objective,
     progress: &(dyn Fn(Progress<'_>) + Sync),
 ) -> Result<Cross, EvalError> {
     let spec = scenarios.first().map(|scenario| scenario.world.spec());
@@ -59,6 +62,7 @@ pub fn play(
     let zero = anchors(spec.world).zero;
     let plain = rows.iter().position(|row| row.policy.name == zero);
     let plain = plain.ok_or_else(|| EvalError::value("rows", "no plain policy", zero))?;
+    let factors = objective.of(spec)?;
     let term = spec.term(ops);
     let term = term.ok_or_else(|| EvalError::value("term", ops, "one of the world"))?;
     let (mut returns, mut costs) = (Vec::new(), Vec::new());
@@ -72,7 +76,7 @@ pub fn play(
             let of = |value: &dyn Fn(&EpisodeResult) -> f64| -> Vec<f64> {
                 played.iter().map(value).collect()
             };
-            line.push(of(&|episode| episode.return_));
+            line.push(of(&|episode| value(episode, &factors)));
             spent.push(mean(&of(&|episode| episode.terms[term])));
         }
         returns.push(line);
@@ -221,11 +225,14 @@ mod tests {
         };
         let rows = [row("hold", None), row("fixed-12", Some(0)), row("fixed-30", Some(1))];
         let plan = Plan { episodes: 6, split: oncall_core::Split::Train, seed: 3, threads: 1 };
-        let cross = play(&scenarios, &rows, (plan, "fleet_usd"), &|_| ()).unwrap();
+        let cross =
+            play(&scenarios, &rows, (plan, "fleet_usd"), &Objective::default(), &|_| ()).unwrap();
         assert!(cross.ops_ratio(2) > cross.ops_ratio(1));
         assert!(cross.cost(2, 0).is_none_or(|cost| cost > 0.0));
         let error = |rows: &[Row], term| {
-            play(&scenarios, rows, (plan, term), &|_| ()).unwrap_err().to_string()
+            play(&scenarios, rows, (plan, term), &Objective::default(), &|_| ())
+                .unwrap_err()
+                .to_string()
         };
         assert!(error(&rows[1..], "fleet_usd").contains("expected hold"));
         assert!(error(&rows, "nothing").starts_with("term = nothing"));

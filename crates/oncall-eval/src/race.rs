@@ -8,34 +8,70 @@
 use crate::error::EvalError;
 use crate::runner::{EpisodeResult, Plan, run_policy};
 use crate::stats::mean;
-use oncall_core::Split;
 use oncall_core::streams::mix;
+use oncall_core::{Spec, Split};
 use oncall_env::Scenario;
 use oncall_heuristics::PolicySpec;
 use oncall_heuristics::tune::Found;
 use oncall_heuristics::tune::climb::{Climb, climb};
 
-/// What a candidate is judged by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Objective {
-    /// The return.
-    Return,
-    /// The return as if one reward term cost nothing.
-    Without(&'static str),
+/// What a candidate is judged by: the return, as if the prices of some reward terms were others.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Objective {
+    /// Terms by name with the factor on their price; the others keep theirs.
+    pub factors: Vec<(String, f64)>,
 }
 
 impl Objective {
-    /// A short name, for a journal.
-    pub fn name(self) -> String {
-        match self {
-            Objective::Return => "return".to_owned(),
-            Objective::Without(term) => format!("return without {term}"),
+    /// The return, as if one reward term cost nothing.
+    pub fn without(term: &str) -> Self {
+        Self { factors: vec![(term.to_owned(), 0.0)] }
+    }
+
+    /// The same with more factors; one that stands already is multiplied.
+    #[must_use]
+    pub fn with(mut self, factors: &[(String, f64)]) -> Self {
+        for (name, factor) in factors {
+            match self.factors.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) => *known *= factor,
+                None => self.factors.push((name.clone(), *factor)),
+            }
         }
+        self
+    }
+
+    /// The factors in the order of a world's terms, 1 where none is said.
+    pub fn of(&self, spec: &Spec) -> Result<Vec<f64>, EvalError> {
+        let mut all = vec![1.0; spec.terms.len()];
+        for (name, factor) in &self.factors {
+            let Some(term) = spec.term(name) else {
+                let known: Vec<&str> = spec.terms.iter().map(|term| term.name).collect();
+                let expected = format!("one of {}", known.join(", "));
+                return Err(EvalError::value("term", name, expected));
+            };
+            if !(factor.is_finite() && *factor >= 0.0) {
+                return Err(EvalError::value(name, factor, "a factor from 0"));
+            }
+            all[term] = *factor;
+        }
+        Ok(all)
+    }
+
+    /// A short text, for a journal.
+    pub fn name(&self) -> String {
+        let factors = self.factors.iter().map(|(name, factor)| format!("{name} x {factor}"));
+        factors.fold("return".to_owned(), |text, factor| format!("{text}, {factor}"))
     }
 }
 
+/// The return of an episode under the factors of [`Objective::of`]; the very return where all are 1.
+pub fn value(episode: &EpisodeResult, factors: &[f64]) -> f64 {
+    let terms = episode.terms.iter().zip(factors);
+    episode.return_ + terms.map(|(usd, factor)| usd * (1.0 - factor)).sum::<f64>()
+}
+
 /// Training episodes on which candidates are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Race {
     /// Seed of the episodes.
     pub seed: u64,
@@ -81,7 +117,7 @@ pub struct Judge<'a> {
     scenario: &'a Scenario,
     race: Race,
     journal: &'a mut dyn Journal,
-    term: Option<usize>,
+    factors: Vec<f64>,
     /// Of the best candidate so far: its returns, block after block.
     best: Vec<f64>,
     /// Episodes played, without those that the journal knew.
@@ -99,14 +135,8 @@ impl<'a> Judge<'a> {
             let found = format!("{} of {}", race.blocks, race.block);
             return Err(EvalError::value("blocks", found, "at least 1 of at least 2 episodes"));
         }
-        let term = match race.objective {
-            Objective::Return => None,
-            Objective::Without(name) => {
-                let term = scenario.world.spec().term(name);
-                Some(term.ok_or_else(|| EvalError::value("term", name, "one of the world"))?)
-            }
-        };
-        Ok(Self { scenario, race, journal, term, best: Vec::new(), played: 0 })
+        let factors = race.objective.of(scenario.world.spec())?;
+        Ok(Self { scenario, race, journal, factors, best: Vec::new(), played: 0 })
     }
 
     /// Values of a block of episodes.
@@ -121,13 +151,9 @@ impl<'a> Judge<'a> {
         let plan = Plan { episodes, split: Split::Train, seed, threads };
         let played = run_policy(self.scenario, policy, plan, &|_| ())?;
         self.played += played.len() as u64;
-        let values: Vec<f64> = played.iter().map(|episode| self.value(episode)).collect();
+        let values: Vec<f64> = played.iter().map(|episode| value(episode, &self.factors)).collect();
         self.journal.keep(&text, block, &values)?;
         Ok(values)
-    }
-
-    fn value(&self, episode: &EpisodeResult) -> f64 {
-        episode.return_ + self.term.map_or(0.0, |term| episode.terms[term])
     }
 
     /// The mean of a candidate over all blocks, or minus infinity once it is clearly behind the best one.
@@ -230,8 +256,13 @@ mod tests {
         }
     }
 
-    const RACE: Race =
-        Race { seed: 5, block: 4, blocks: 3, threads: 1, objective: Objective::Return };
+    const RACE: Race = Race {
+        seed: 5,
+        block: 4,
+        blocks: 3,
+        threads: 1,
+        objective: Objective { factors: Vec::new() },
+    };
 
     fn steady() -> Scenario {
         oncall_env::shipped("steady").unwrap()
@@ -282,12 +313,20 @@ mod tests {
             let race = Race { objective, ..RACE };
             Judge::new(&scenario, race, &mut nothing).map(|mut judge| judge.values(&starts()[0]))
         };
-        let all = of(Objective::Return).unwrap().unwrap();
-        let free = of(Objective::Without("fleet_usd")).unwrap().unwrap();
+        let all = of(Objective::default()).unwrap().unwrap();
+        let free = of(Objective::without("fleet_usd")).unwrap().unwrap();
         assert_eq!(all.len(), RACE.block * RACE.blocks);
         assert!(all.iter().zip(&free).all(|(all, free)| *free > *all + 10.0), "{all:?} {free:?}");
-        let error = of(Objective::Without("nothing")).err().unwrap().to_string();
-        assert_eq!(error, "term = nothing: expected one of the world");
+        let error = of(Objective::without("nothing")).err().unwrap().to_string();
+        assert!(error.starts_with("term = nothing: expected one of fleet_usd, "), "{error}");
+        let half = [("fleet_usd".to_owned(), 0.5)];
+        let half = of(Objective::default().with(&half).with(&half)).unwrap().unwrap();
+        for ((all, free), half) in all.iter().zip(&free).zip(&half) {
+            assert!((half - (0.25 * all + 0.75 * free)).abs() < 1e-9);
+        }
+        let negative = Objective { factors: vec![("fleet_usd".to_owned(), -1.0)] };
+        let error = of(negative).err().unwrap().to_string();
+        assert_eq!(error, "fleet_usd = -1: expected a factor from 0");
     }
 
     #[test]

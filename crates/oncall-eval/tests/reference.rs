@@ -1,16 +1,19 @@
 //! The committed constants are those of the shipped scenarios, and come out again.
 
 use oncall_core::Split;
-use oncall_eval::score::{Score, reference};
+use oncall_eval::score::{Constants, Score, anchors, reference};
 use oncall_eval::{Plan, hex, run_policy, stats};
 use oncall_heuristics::PolicySpec;
 
 /// After a change of a scenario, a price or the model: mint again, as `examples/reference.rs` says.
 #[test]
 fn hold_gets_what_the_file_says() {
-    let names: Vec<&str> = reference().scenarios.iter().map(|c| c.scenario.as_str()).collect();
-    assert_eq!(names, oncall_env::shipped_names());
-    for constants in &reference().scenarios {
+    let shipped = oncall_env::shipped_names();
+    let of_fleet = |c: &&Constants| shipped.contains(&c.scenario.as_str());
+    let known: Vec<&Constants> = reference().scenarios.iter().filter(of_fleet).collect();
+    let names: Vec<&str> = known.iter().map(|c| c.scenario.as_str()).collect();
+    assert_eq!(names, shipped);
+    for constants in known {
         let scenario = oncall_env::shipped(&constants.scenario).unwrap();
         assert_eq!(constants.hash, hex(scenario.hash), "{}", constants.scenario);
         let zero = &constants.zero;
@@ -25,6 +28,35 @@ fn hold_gets_what_the_file_says() {
         let variance = stats::mean(&returns.iter().map(|r| (r - mean).powi(2)).collect::<Vec<_>>());
         let tolerance = if is_scored { 1e-9 } else { 5.0 * (variance / episodes as f64).sqrt() };
         assert!((mean - zero.mean).abs() <= tolerance, "{}: {mean}", constants.scenario);
+    }
+}
+
+/// After a change of discovery or of a tuned setting: `oncall discovery anchors`.
+#[test]
+fn discoverys_constants_are_those_of_its_scenarios() {
+    let shipped = oncall_env::shipped_names();
+    let others = reference().scenarios.iter().filter(|c| !shipped.contains(&&*c.scenario));
+    for constants in others {
+        let name = &constants.scenario;
+        let scenario = oncall_env::shipped(name).unwrap_or_else(|| panic!("{name}"));
+        assert_eq!(constants.hash, hex(scenario.hash), "{name}");
+        let zero = &constants.zero;
+        assert!(zero.split == "train" && zero.episodes >= 20, "{name}");
+        // A tenth and the full fleet take too long for a test.
+        if name.contains('@') {
+            continue;
+        }
+        let best = anchors("discovery").hundred_policy.unwrap();
+        let hundred = constants.hundred.as_ref().unwrap();
+        for (policy, expected) in [(anchors("discovery").zero, zero.mean), (best, hundred.mean)] {
+            let plan = Plan { episodes: 10, split: Split::Train, seed: zero.seed, threads: 2 };
+            let played = run_policy(&scenario, &PolicySpec::new(policy), plan, &|_| ()).unwrap();
+            let returns: Vec<f64> = played.iter().map(|episode| episode.return_).collect();
+            let mean = stats::mean(&returns);
+            let squares: Vec<f64> = returns.iter().map(|r| (r - mean).powi(2)).collect();
+            let tolerance = 6.0 * (stats::mean(&squares) / 10.0).sqrt() + 0.1 * expected.abs();
+            assert!((mean - expected).abs() <= tolerance, "{name} {policy}: {mean} {expected}");
+        }
     }
 }
 

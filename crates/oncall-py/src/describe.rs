@@ -76,6 +76,7 @@ pub(crate) fn engine<'py>(
     let dict = PyDict::new(py);
     dict.set_item("world", spec.world)?;
     dict.set_item("version", spec.version)?;
+    dict.set_item("tick_s", spec.tick_s)?;
     dict.set_item("hash", hex(spec.hash()))?;
     dict.set_item("scenario", &about.name)?;
     dict.set_item("title", &about.title)?;

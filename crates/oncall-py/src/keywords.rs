@@ -3,7 +3,7 @@
 use crate::actions::Mode;
 use crate::arrays::plain;
 use crate::errors::Class;
-use oncall_core::{Split, View};
+use oncall_core::{Spec, Split, View};
 use oncall_env::{Autoreset, Options};
 use pyo3::prelude::*;
 
@@ -13,6 +13,7 @@ pub(crate) struct Keywords<'a, 'py> {
     pub(crate) action_mode: &'a str,
     pub(crate) observation: &'a str,
     pub(crate) decision_interval_min: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) decision_interval_s: Option<&'a Bound<'py, PyAny>>,
     pub(crate) autoreset_mode: &'a str,
     pub(crate) split: &'a str,
     pub(crate) threads: Option<&'a Bound<'py, PyAny>>,
@@ -23,7 +24,9 @@ pub(crate) struct Keywords<'a, 'py> {
 pub(crate) struct Checked {
     pub(crate) rows: usize,
     pub(crate) mode: Mode,
+    /// With an interval of one tick.
     pub(crate) options: Options,
+    pub(crate) interval: Interval,
 }
 
 /// A whole number of at least 0; the engine knows the range.
@@ -56,17 +59,54 @@ impl Keywords<'_, '_> {
         let view = View::from_name(observation);
         let autoreset = Autoreset::from_name(autoreset_mode);
         let modes = "next_step, same_step, disabled";
-        let interval = number("decision_interval_min", self.decision_interval_min)?;
+        let interval = Interval {
+            minutes: number("decision_interval_min", self.decision_interval_min)?,
+            seconds: number("decision_interval_s", self.decision_interval_s)?,
+        };
         let options = Options {
             autoreset: named(py, "autoreset_mode", autoreset_mode, autoreset, modes)?,
             view: named(py, "observation", observation, view, "operator, full")?,
-            decision_interval_min: interval.unwrap_or(1),
+            decision_interval_min: 1,
             split: named(py, "split", split, Split::from_name(split), "train, test")?,
             threads: number("threads", self.threads)?.unwrap_or(1) as usize,
             max_minutes: number("max_minutes", self.max_minutes)?,
         };
         let rows = number("num_envs", self.num_envs)?.unwrap_or(1) as usize;
-        Ok(Checked { rows, mode, options })
+        Ok(Checked { rows, mode, options, interval })
+    }
+}
+
+/// How long an action stands, as it was given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interval {
+    minutes: Option<u32>,
+    seconds: Option<u32>,
+}
+
+impl Interval {
+    /// In ticks of a world; one if nothing was given. Each world takes the keyword of its own clock.
+    pub(crate) fn ticks(self, py: Python<'_>, spec: &Spec) -> PyResult<u32> {
+        let (world, tick_s) = (spec.world, spec.tick_s);
+        let message = match (self.minutes, self.seconds) {
+            (None, None) => return Ok(1),
+            (Some(minutes), None) if tick_s == 60 => return Ok(minutes),
+            (None, Some(seconds)) if tick_s != 60 && seconds % tick_s == 0 => {
+                return Ok(seconds / tick_s);
+            }
+            (_, Some(seconds)) if tick_s == 60 => format!(
+                "decision_interval_s = {seconds}: expected decision_interval_min, in which {world} \
+                 counts its decisions"
+            ),
+            (Some(minutes), _) => format!(
+                "decision_interval_min = {minutes}: expected decision_interval_s, in which {world} \
+                 counts its decisions"
+            ),
+            (None, Some(seconds)) => format!(
+                "decision_interval_s = {seconds}: expected a multiple of {tick_s}, the shortest \
+                 decision of {world}"
+            ),
+        };
+        Err(Class::Option.err(py, message))
     }
 }
 

@@ -32,10 +32,19 @@ mod _native {
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-    /// Names of the scenarios that come along.
+    /// Names of the scenarios that come along: those of the fleet, then those of discovery.
     #[pyfunction]
     fn scenario_names() -> Vec<&'static str> {
-        oncall_env::shipped_names()
+        [oncall_env::shipped_names(), oncall_env::discovery_names()].concat()
+    }
+
+    /// World of a shipped scenario, None if there is none of that name.
+    #[pyfunction]
+    fn scenario_world(name: &str) -> Option<&'static str> {
+        if oncall_env::shipped_names().contains(&name) {
+            return Some("fleet");
+        }
+        oncall_env::discovery_names().contains(&name).then_some("discovery")
     }
 
     /// JSON text of a shipped scenario, None if there is none of that name.
@@ -44,9 +53,9 @@ mod _native {
         oncall_env::shipped_text(name)
     }
 
-    /// Names of the rule-based policies, each with a sentence.
+    /// Names of the rule-based policies, each with a sentence and the worlds that it plays.
     #[pyfunction]
-    fn policies() -> Vec<(&'static str, &'static str)> {
+    fn policies() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
         crate::policies::described()
     }
 

@@ -137,6 +137,6 @@ impl PolicyCore {
 }
 
 /// Names of all policies with a sentence on each.
-pub(crate) fn described() -> Vec<(&'static str, &'static str)> {
-    policies().map(|policy| (policy.name, policy.doc)).collect()
+pub(crate) fn described() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+    policies().map(|policy| (policy.name, policy.doc, policy.worlds.to_vec())).collect()
 }

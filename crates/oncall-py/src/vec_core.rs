@@ -34,7 +34,8 @@ pub(crate) struct VecCore {
     pub(crate) mode: Mode,
     rows: usize,
     obs_len: usize,
-    interval_min: usize,
+    /// How long a row of a step takes, in minutes of the fleet.
+    work: usize,
 }
 
 /// Where the engine is.
@@ -96,12 +97,28 @@ impl VecCore {
     ) -> PyResult<T> {
         let mut guard = self.guard(py)?;
         let engine = guard.engine(py)?;
-        match detach::run(py, self.rows * self.interval_min, || work(engine)) {
+        match detach::run(py, self.rows * self.work, || work(engine)) {
             Ok(outcome) => outcome.map_err(|error| engine_error(py, &error, value)),
             Err(fault) => {
                 *guard = Slot::Closed;
                 Err(fault)
             }
+        }
+    }
+
+    /// A column of minutes: whole ones where a tick is a minute, else parts of them as well.
+    fn set_minutes(
+        &self,
+        dict: &Bound<'_, PyDict>,
+        name: &str,
+        ticks: impl Iterator<Item = u32>,
+    ) -> PyResult<()> {
+        let py = dict.py();
+        let tick_min = f64::from(self.spec.tick_s) / 60.0;
+        if self.spec.tick_s == 60 {
+            dict.set_item(name, column(py, ticks.map(i64::from)))
+        } else {
+            dict.set_item(name, column(py, ticks.map(|ticks| f64::from(ticks) * tick_min)))
         }
     }
 
@@ -208,7 +225,8 @@ impl VecCore {
     #[new]
     #[pyo3(signature = (scenario_json, *, file=None, files=None, num_envs=None,
         action_mode="multi_discrete", observation="operator", decision_interval_min=None,
-        autoreset_mode="next_step", split="train", threads=None, max_minutes=None, demand_rps=None))]
+        decision_interval_s=None, autoreset_mode="next_step", split="train", threads=None,
+        max_minutes=None, demand_rps=None, scale=None))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of Python, each with its default")]
     fn new(
         py: Python<'_>,
@@ -219,29 +237,37 @@ impl VecCore {
         action_mode: &str,
         observation: &str,
         decision_interval_min: Option<&Bound<'_, PyAny>>,
+        decision_interval_s: Option<&Bound<'_, PyAny>>,
         autoreset_mode: &str,
         split: &str,
         threads: Option<&Bound<'_, PyAny>>,
         max_minutes: Option<&Bound<'_, PyAny>>,
         demand_rps: Option<&Bound<'_, PyAny>>,
+        scale: Option<&str>,
     ) -> PyResult<Self> {
         let keywords = Keywords {
             num_envs,
             action_mode,
             observation,
             decision_interval_min,
+            decision_interval_s,
             autoreset_mode,
             split,
             threads,
             max_minutes,
         };
-        let Checked { rows, mode, options } = keywords.check(py)?;
+        let Checked { rows, mode, mut options, interval } = keywords.check(py)?;
         let files = ShippedOr(Mapping(files));
         let loaded = match file {
             Some(file) => load_named(file, scenario_json, &files),
             None => load(scenario_json, &files),
         };
         let mut scenario = loaded.map_err(|errors| scenario_error(py, &errors))?;
+        if let Some(scale) = scale {
+            let scaled = scenario.with_scale(scale);
+            scenario = scaled.map_err(|error| Class::Option.err(py, error.to_string()))?;
+        }
+        options.decision_interval_min = interval.ticks(py, scenario.world.spec())?;
         if let Some(demand_rps) = demand_rps {
             let rates = demand(demand_rps)?;
             if !scenario.world.pin_demand(Some(rates)) {
@@ -258,7 +284,9 @@ impl VecCore {
             params_hash: scenario.world.params_hash(),
             generator: scenario.world.generator().name(),
         };
-        let (view, interval_min) = (options.view, options.decision_interval_min as usize);
+        let (view, interval) = (options.view, options.decision_interval_min as usize);
+        // What a tick of discovery takes is worth many minutes of the fleet.
+        let weight = if scenario.world.spec().tick_s == 60 { 1 } else { 1000 };
         let engine = AnyVecEnv::new(scenario.world, rows, options)
             .map_err(|error| engine_error(py, &error, Class::Option))?;
         Ok(Self {
@@ -270,7 +298,7 @@ impl VecCore {
             view,
             mode,
             rows,
-            interval_min,
+            work: interval * weight,
         })
     }
 
@@ -434,8 +462,8 @@ impl VecCore {
         let dict = PyDict::new(py);
         dict.set_item("seed", column(py, info.iter().map(|row| row.seed)))?;
         dict.set_item("episode", column(py, info.iter().map(|row| row.episode)))?;
-        dict.set_item("minute", column(py, info.iter().map(|row| i64::from(row.minute))))?;
-        dict.set_item("length_min", column(py, info.iter().map(|row| i64::from(row.length_min))))?;
+        self.set_minutes(&dict, "minute", info.iter().map(|row| row.minute))?;
+        self.set_minutes(&dict, "length_min", info.iter().map(|row| row.length_min))?;
         dict.set_item("pending", column(py, info.iter().map(|row| row.pending)))?;
         dict.set_item("ended", column(py, info.iter().map(|row| row.ended)))?;
         // Before its first reset a row has no length.
@@ -467,7 +495,7 @@ impl VecCore {
         dict.set_item("episode", column(py, stats.iter().map(|row| row.episode)))?;
         dict.set_item("return_usd", column(py, stats.iter().map(|row| row.return_)))?;
         dict.set_item("steps", column(py, stats.iter().map(|row| i64::from(row.steps))))?;
-        dict.set_item("minutes", column(py, stats.iter().map(|row| i64::from(row.minutes))))?;
+        self.set_minutes(&dict, "minutes", stats.iter().map(|row| row.minutes))?;
         dict.set_item("budget_burned", column(py, stats.iter().map(|row| row.cost)))?;
         for (index, term) in self.spec.terms.iter().enumerate() {
             dict.set_item(term.name, column(py, stats.iter().map(|row| row.terms[index])))?;

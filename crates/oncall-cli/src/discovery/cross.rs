@@ -4,7 +4,7 @@
 //!
 //! `--csv` writes one row a setting and scenario, see [`Cross::write_csv`].
 
-use super::tune::OPS;
+use super::tune::{OPS, read, setting_of, weight};
 use super::{NINE, OUTAGE};
 use crate::args::SplitArg;
 use crate::eval::{check_folder, processors};
@@ -15,10 +15,11 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use oncall_env::Scenario;
 use oncall_eval::cross::{COST_MIN, Cross, OPS_RATIO, Row, play};
+use oncall_eval::race::Objective;
 use oncall_eval::score::anchors;
 use oncall_eval::stats::{mean, quantile};
 use oncall_eval::{Contender, Plan};
-use oncall_heuristics::{PolicySpec, registry};
+use oncall_heuristics::tuned::{DEFAULT, Table as Tuneds};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -41,6 +42,12 @@ pub(super) struct CrossArgs {
     /// Which episodes: those for training or those held out for tests.
     #[arg(long, value_enum, default_value_t = SplitArg::Train)]
     split: SplitArg,
+    /// Count as if a reward term's price were multiplied.
+    #[arg(long, value_name = "TERM=FACTOR", value_parser = weight)]
+    weight: Vec<(String, f64)>,
+    /// A file of settings in the place of the shipped ones, as `oncall discovery tune --save` writes it.
+    #[arg(long, value_name = "FILE.json")]
+    tuned: Option<PathBuf>,
     /// Threads; as many as there are processors, if not given.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -70,10 +77,11 @@ pub(super) fn run(args: &CrossArgs) -> anyhow::Result<()> {
         seed: args.seed,
         threads: args.threads.unwrap_or_else(processors),
     };
-    let rows = rows(&scenarios)?;
+    let rows = rows(&scenarios, &read(args.tuned.as_deref())?)?;
+    let objective = Objective::default().with(&args.weight);
     let bar = ProgressBar::new((rows.len() * scenarios.len() * plan.episodes) as u64 * 360);
     bar.set_style(ProgressStyle::with_template("  {msg:40} {bar:30} {percent} %, {eta} left")?);
-    let cross = play(&scenarios, &rows, (plan, OPS), &|progress| {
+    let cross = play(&scenarios, &rows, (plan, OPS), &objective, &|progress| {
         if !bar.is_hidden() {
             bar.set_message(format!("{} in {}", progress.policy, progress.scenario));
         }
@@ -92,26 +100,25 @@ pub(super) fn run(args: &CrossArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The plain policy, each scenario's best setting, and those that are for all of them.
-fn rows(scenarios: &[Scenario]) -> anyhow::Result<Vec<Row>> {
-    let setting = |name: &str, home: Option<usize>, policy: PolicySpec| -> anyhow::Result<Row> {
-        // All rows are played as given settings: an oracle would play what it is told.
-        let text = PolicySpec { name: "static".to_owned(), params: policy.params }.to_string();
-        Ok(Row { name: name.to_owned(), home, policy: Contender::parse(&text)? })
-    };
+/// The plain policy, each scenario's best setting, those that are for all of them, and the operator. Settings
+/// are played as given ones: an oracle would play what it is told.
+fn rows(scenarios: &[Scenario], tuned: &Tuneds) -> anyhow::Result<Vec<Row>> {
     let zero = anchors("discovery").zero;
-    let mut rows = vec![Row { name: zero.to_owned(), home: None, policy: Contender::parse(zero)? }];
+    let named = |name: &str| -> anyhow::Result<Row> {
+        Ok(Row { name: name.to_owned(), home: None, policy: Contender::parse(name)? })
+    };
+    let mut rows = vec![named(zero)?];
     for (index, scenario) in scenarios.iter().enumerate() {
-        let best = registry::resolve(&PolicySpec::new("oracle"), "discovery", &scenario.name)?;
-        rows.push(setting(&format!("best of {}", scenario.name), Some(index), best)?);
+        let plain = scenario.name.split('@').next().unwrap_or_default();
+        let policy = setting_of(tuned, "oracle", plain)?;
+        let name = format!("best of {plain}");
+        rows.push(Row { name, home: Some(index), policy: Contender::parse(&policy.to_string())? });
     }
     for name in ["static", "safest"] {
-        let known = registry::resolve(&PolicySpec::new(name), "discovery", "")?;
-        rows.push(setting(name, None, known)?);
+        let policy = Contender::parse(&setting_of(tuned, name, DEFAULT)?.to_string())?;
+        rows.push(Row { name: name.to_owned(), home: None, policy });
     }
-    for name in ["operator"] {
-        rows.push(Row { name: name.to_owned(), home: None, policy: Contender::parse(name)? });
-    }
+    rows.push(named("operator")?);
     Ok(rows)
 }
 

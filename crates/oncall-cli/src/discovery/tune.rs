@@ -54,7 +54,7 @@ impl Target {
     }
 
     fn objective(self) -> Objective {
-        if self == Target::Safest { Objective::Without(OPS) } else { Objective::Return }
+        if self == Target::Safest { Objective::without(OPS) } else { Objective::default() }
     }
 }
 
@@ -98,12 +98,22 @@ pub(super) struct TuneArgs {
     /// Threads; as many as there are processors, if not given.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Judge as if a reward term's price were multiplied.
+    #[arg(long, value_name = "TERM=FACTOR", value_parser = weight)]
+    weight: Vec<(String, f64)>,
     /// Folder for the journals of the searches.
     #[arg(long, value_name = "DIR")]
     journal: Option<PathBuf>,
     /// Enter what was found into this file, which need not be there yet.
     #[arg(long, value_name = "FILE.json")]
     save: Option<PathBuf>,
+}
+
+/// A reward term and a factor.
+pub(super) fn weight(text: &str) -> Result<(String, f64), String> {
+    let (name, factor) = text.split_once('=').ok_or("expected TERM=FACTOR")?;
+    let factor = factor.trim().parse().map_err(|_| format!("{factor}: expected a number"))?;
+    Ok((name.trim().to_owned(), factor))
 }
 
 /// Searches, prints, and saves.
@@ -138,7 +148,7 @@ pub(super) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read(path: Option<&Path>) -> anyhow::Result<Table> {
+pub(super) fn read(path: Option<&Path>) -> anyhow::Result<Table> {
     match path {
         Some(path) if path.exists() => {
             let name = || path.display().to_string();
@@ -159,20 +169,36 @@ fn starts(target: Target, scenario: &Scenario, table: &Table) -> anyhow::Result<
         all.push((*name == scenario.name, tuned.params.clone()));
     }
     all.sort_by_key(|(is_own, _)| !is_own);
-    let description = describe(played).context("a known policy")?;
     let mut starts: Vec<PolicySpec> = Vec::new();
     for (_, params) in all {
-        let value = |param: &oncall_heuristics::Param| {
-            params.get(param.name.as_ref()).copied().or(param.default).unwrap_or(f64::NAN)
-        };
-        let values: Vec<f64> = description.params.iter().map(value).collect();
-        let start = PolicySpec::from_values(description, &values);
-        start.check()?;
+        let start = spelled_out(played, &params)?;
         if !starts.contains(&start) {
             starts.push(start);
         }
     }
     Ok(starts)
+}
+
+/// A policy with some parameters, and the defaults of the others.
+fn spelled_out(policy: &str, params: &BTreeMap<String, f64>) -> anyhow::Result<PolicySpec> {
+    let description = describe(policy).context("a known policy")?;
+    let value = |param: &oncall_heuristics::Param| {
+        params.get(param.name.as_ref()).copied().or(param.default).unwrap_or(f64::NAN)
+    };
+    let values: Vec<f64> = description.params.iter().map(value).collect();
+    let spec = PolicySpec::from_values(description, &values);
+    spec.check()?;
+    Ok(spec)
+}
+
+/// The setting of a set, as a policy that plays it whatever it is told; the defaults without a set.
+pub(super) fn setting_of(
+    table: &Table,
+    policy: &str,
+    scenario: &str,
+) -> anyhow::Result<PolicySpec> {
+    let set = table.get(policy).and_then(|sets| sets.get(scenario));
+    spelled_out("static", &set.map_or_else(BTreeMap::new, |tuned| tuned.params.clone()))
 }
 
 fn tune(args: &TuneArgs, scenario: &Scenario, table: &Table) -> anyhow::Result<Tuned> {
@@ -182,7 +208,7 @@ fn tune(args: &TuneArgs, scenario: &Scenario, table: &Table) -> anyhow::Result<T
         block: args.block,
         blocks: args.blocks,
         threads: args.threads.unwrap_or_else(processors),
-        objective: target.objective(),
+        objective: target.objective().with(&args.weight),
     };
     let options = Climb {
         seed: args.seed,
@@ -210,35 +236,32 @@ fn tune(args: &TuneArgs, scenario: &Scenario, table: &Table) -> anyhow::Result<T
     let template = "  {msg} {bar:30} {pos}/{len} candidates, {eta} left";
     bar.set_style(ProgressStyle::with_template(template)?);
     let starts = starts(target, scenario, table)?;
-    let found = search(scenario, &starts, (&options, race), journal.as_mut(), &mut |step| {
-        bar.set_length(step.of as u64);
-        bar.set_message(format!("{}: {:.2}", scenario.name, step.best_usd));
-        bar.set_position(step.candidates as u64);
-        // Where there is no terminal, a line now and then.
-        if bar.is_hidden() && step.candidates.is_multiple_of(50) {
-            note(&format!(
-                "{} {}: {} of {} candidates, {} episodes, best {:.2}",
-                target.name(),
-                scenario.name,
-                step.candidates,
-                step.of,
-                step.episodes,
-                step.best_usd
-            ));
-        }
-    });
+    let found =
+        search(scenario, &starts, (&options, race.clone()), journal.as_mut(), &mut |step| {
+            bar.set_length(step.of as u64);
+            bar.set_message(format!("{}: {:.2}", scenario.name, step.best_usd));
+            bar.set_position(step.candidates as u64);
+            // Where there is no terminal, a line now and then.
+            if bar.is_hidden() && step.candidates.is_multiple_of(50) {
+                note(&format!(
+                    "{} {}: {} of {} candidates, {} episodes, best {:.2}",
+                    target.name(),
+                    scenario.name,
+                    step.candidates,
+                    step.of,
+                    step.episodes,
+                    step.best_usd
+                ));
+            }
+        });
     bar.finish_and_clear();
     let best = rounded(&found?.best)?;
-    let mut judge =
-        Judge::new(scenario, Race { objective: Objective::Return, ..race }, journal.as_mut())?;
-    let values = match race.objective {
-        Objective::Return => judge.values(&best)?,
-        Objective::Without(_) => {
-            let mut nothing = NoJournal;
-            Judge::new(scenario, Race { objective: Objective::Return, ..race }, &mut nothing)?
-                .values(&best)?
-        }
-    };
+    // What a set gets is its return, whatever it was judged by.
+    let mut nothing = NoJournal;
+    let plain = race.objective == Objective::default();
+    let journal: &mut dyn Journal = if plain { journal.as_mut() } else { &mut nothing };
+    let race = Race { objective: Objective::default(), ..race };
+    let values = Judge::new(scenario, race, journal)?.values(&best)?;
     let return_usd = (mean(&values) * 1e3).round() / 1e3;
     print(&format!("{} {}: {return_usd} usd\n  {best}\n", target.name(), scenario.name))?;
     let defaults = registry::describe(&best.name).context("a known policy")?;
@@ -246,7 +269,7 @@ fn tune(args: &TuneArgs, scenario: &Scenario, table: &Table) -> anyhow::Result<T
         defaults.params.iter().any(|param| param.name == name && param.default == Some(value))
     };
     Ok(Tuned {
-        seed: race.seed,
+        seed: args.seed,
         episodes: u32::try_from(values.len())?,
         return_usd,
         params: best.params.into_iter().filter(|(name, value)| !is_default(name, *value)).collect(),

@@ -167,12 +167,19 @@ fn write_table(text: &mut String, spec: &Spec, recordings: &[Recording]) {
     for term in &spec.terms {
         let _ = write!(text, "<th>{},&nbsp;$</th>", escape(&term.label.to_lowercase()));
     }
-    text.push_str("<th>budget burned</th><th>pages</th><th>mitigated in</th></tr>\n");
+    text.push_str("<th>budget burned</th>");
+    let metrics = oncall_eval::metrics::table(spec.world);
+    if metrics.is_empty() {
+        text.push_str("<th>pages</th><th>mitigated in</th>");
+    }
+    for metric in metrics {
+        let _ = write!(text, "<th>{}</th>", escape(metric.label));
+    }
+    text.push_str("</tr>\n");
     let best = recordings.iter().map(|recording| recording.ending.stats.return_);
     let best = best.fold(f64::NEG_INFINITY, f64::max);
     for (index, recording) in recordings.iter().enumerate() {
         let stats = &recording.ending.stats;
-        let outcome = recording.ending.incident.unwrap_or_default();
         let mark = if stats.return_ >= best { " class=\"best\"" } else { "" };
         let _ = write!(
             text,
@@ -184,17 +191,20 @@ fn write_table(text: &mut String, spec: &Spec, recordings: &[Recording]) {
         for &dollars in &stats.terms {
             let _ = write!(text, "<td>{}</td>", number(dollars, 2));
         }
-        let mitigated = match (outcome.minutes_to_mitigate, outcome.unmitigated) {
-            (None, _) => "–".to_owned(),
-            (Some(minutes), true) => format!("not after {minutes} min"),
-            (Some(minutes), false) => format!("{minutes} min"),
-        };
-        let _ = writeln!(
-            text,
-            "<td>{:.2} %</td><td>{}</td><td>{mitigated}</td></tr>",
-            100.0 * stats.cost,
-            outcome.pages
-        );
+        let _ = write!(text, "<td>{:.2} %</td>", 100.0 * stats.cost);
+        if let Some(outcome) = recording.ending.incident {
+            let mitigated = match (outcome.minutes_to_mitigate, outcome.unmitigated) {
+                (None, _) => "–".to_owned(),
+                (Some(minutes), true) => format!("not after {minutes} min"),
+                (Some(minutes), false) => format!("{minutes} min"),
+            };
+            let _ = write!(text, "<td>{}</td><td>{mitigated}</td>", outcome.pages);
+        }
+        for (metric, (_, value)) in metrics.iter().zip(&recording.ending.metrics) {
+            let shown = number(metric.factor * value, 2) + metric.unit;
+            let _ = write!(text, "<td>{shown}</td>");
+        }
+        text.push_str("</tr>\n");
     }
     text.push_str("</table></div>\n");
 }

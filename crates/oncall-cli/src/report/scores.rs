@@ -2,9 +2,10 @@
 
 use super::svg::escape;
 use super::timeline::class;
+use oncall_eval::metrics::table;
 use oncall_eval::planned::BeatsPlanner;
 use oncall_eval::report::{Aggregate, PolicyReport, Report, ScenarioReport};
-use oncall_eval::score::reference;
+use oncall_eval::score::{anchors, reference};
 use oncall_eval::stats::Figure;
 use std::fmt::Write as _;
 
@@ -18,15 +19,16 @@ pub(super) fn write(text: &mut String, report: &Report, policies: &[String]) {
         "<section id=\"scores\">\n<h2>Scores <small>{} {} episodes a policy and scenario, seed {}</small></h2>\n\
          <p>Returns are dollars an episode. Small brackets are 95 % intervals: bootstrap, 2,000 resamples of \
          the episodes, drawn within each scenario, seeded. IQM is the mean of the middle half of the \
-         episodes. Score: 0 is <b>hold</b>, 100 the planner, which knows each morning in advance and searches \
-         it: a planner’s score, not a proven bound. All policies meet the same mornings, so the difference \
+         episodes. Score: 0 is <b>{}</b>, 100 {}. All policies meet the same mornings, so the difference \
          to the best rule is paired; that rule was chosen on these very episodes, which favours it.</p>\n",
         report.episodes,
         escape(&report.split),
-        report.seed
+        report.seed,
+        anchors(&report.world).zero,
+        hundred(&report.world)
     );
     for scenario in &report.scenarios {
-        scenario_table(text, scenario, policies);
+        scenario_table(text, (scenario, &report.world), policies);
     }
     text.push_str("</section>\n");
     if !report.aggregate.is_empty() {
@@ -34,16 +36,42 @@ pub(super) fn write(text: &mut String, report: &Report, policies: &[String]) {
     }
 }
 
-fn scenario_table(text: &mut String, scenario: &ScenarioReport, policies: &[String]) {
+/// Who has score 100, and what that is worth.
+fn hundred(world: &str) -> &'static str {
+    match world {
+        "discovery" => {
+            "the oracle, which is told the scenario and plays the best setting that a search found for it: \
+             no proven bound"
+        }
+        _ => {
+            "the planner, which knows each morning in advance and searches it: a planner’s score, not a \
+             proven bound"
+        }
+    }
+}
+
+fn scenario_table(
+    text: &mut String,
+    (scenario, world): (&ScenarioReport, &str),
+    policies: &[String],
+) {
+    let metrics = table(world);
     let mut order: Vec<&PolicyReport> = scenario.policies.iter().collect();
     order.sort_by(|a, b| b.return_.mean.total_cmp(&a.return_.mean));
     let _ = writeln!(text, "<h3>{}</h3>", escape(&scenario.name));
     text.push_str(
         "<div class=\"scroll\"><table class=\"scores\">\n<tr><th>policy</th><th>mean return,&nbsp;$</th>\
          <th>median,&nbsp;$</th><th>IQM,&nbsp;$</th><th>score</th><th class=\"axis\"><i>0</i><i>100</i></th>\
-         <th>against best rule,&nbsp;$</th><th>gap to planner closed</th><th>beats planner</th>\
-         <th>budget burned</th><th>pages</th></tr>\n",
+         <th>against best rule,&nbsp;$</th><th>gap to 100 closed</th><th>beats planner</th>\
+         <th>budget burned</th>",
     );
+    if metrics.is_empty() {
+        text.push_str("<th>pages</th>");
+    }
+    for metric in metrics {
+        let _ = write!(text, "<th>{}</th>", escape(metric.label));
+    }
+    text.push_str("</tr>\n");
     for (place, policy) in order.iter().enumerate() {
         let index = index_of(policies, &policy.name);
         let is_rule = scenario.best_rule.as_ref() == Some(&policy.name);
@@ -75,9 +103,14 @@ fn scenario_table(text: &mut String, scenario: &ScenarioReport, policies: &[Stri
             format!("<td{mark}>{percent} %<small>of {}</small></td>", beats.episodes)
         });
         let burned = number(100.0 * policy.budget_burned, 2);
-        let pages =
-            policy.incident.map_or("–".to_owned(), |incident| format!("{:.2}", incident.pages));
-        let _ = writeln!(text, "{beats}<td>{burned} %</td><td>{pages}</td></tr>");
+        let _ = write!(text, "{beats}<td>{burned} %</td>");
+        if let Some(incident) = policy.incident {
+            let _ = write!(text, "<td>{:.2}</td>", incident.pages);
+        }
+        for (metric, (_, value)) in metrics.iter().zip(&policy.metrics) {
+            let _ = write!(text, "<td>{}{}</td>", number(metric.factor * value, 2), metric.unit);
+        }
+        text.push_str("</tr>\n");
     }
     text.push_str("</table></div>\n");
     let _ = writeln!(text, "<p class=\"note\">{}</p>", footnote(scenario));
@@ -99,7 +132,7 @@ fn footnote(scenario: &ScenarioReport) -> String {
                 escape(&planner.source)
             );
         }
-        None => text.push_str("No planner’s score is known for it, so there is no score."),
+        None => text.push_str("No score 100 is known for it, so there is no score."),
     }
     for policy in &scenario.policies {
         if policy.beats_planner.is_some_and(BeatsPlanner::is_too_often) {

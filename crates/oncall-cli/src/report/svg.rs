@@ -124,10 +124,13 @@ pub(super) struct Series {
     pub(super) values: Vec<f64>,
 }
 
-/// What is shown of each minute in the same way in every panel.
+/// What is shown of each minute in the same way in every panel. Where a world is stepped faster, a
+/// "minute" of this module is such a step.
 #[derive(Debug, Clone)]
 pub(super) struct Time {
     pub(super) minutes: usize,
+    /// Steps of the world in a minute of the clock.
+    pub(super) steps_a_min: usize,
     /// Clock at the start, hours; `None` where the world has no clock.
     pub(super) start_h: Option<f64>,
     /// Minutes and names of what happened.
@@ -142,7 +145,8 @@ impl Time {
     /// Minutes between the vertical lines.
     fn step(&self) -> usize {
         let steps = [5, 10, 15, 30, 60, 120, 240, 720, 1440];
-        steps.into_iter().find(|step| self.minutes / step <= 12).unwrap_or(2880)
+        let minutes = self.minutes / self.steps_a_min;
+        self.steps_a_min * steps.into_iter().find(|step| minutes / step <= 12).unwrap_or(2880)
     }
 
     fn marks(&self) -> impl Iterator<Item = usize> + use<> {
@@ -150,6 +154,7 @@ impl Time {
     }
 
     fn label(&self, minute: usize) -> String {
+        let minute = minute / self.steps_a_min;
         let Some(start_h) = self.start_h else { return minute.to_string() };
         let clock = (start_h * 60.0 + minute as f64).round() as u64 % 1440;
         format!("{:02}:{:02}", clock / 60, clock % 60)
@@ -191,8 +196,9 @@ impl<'a> Drawing<'a> {
             let x = self.time.x(*minute as f64);
             let _ = writeln!(
                 self.body,
-                r#"<path class="event" d="M{x:.1} {top:.1}V{bottom:.1}"><title>{}, minute {minute}</title></path>"#,
-                escape(name)
+                r#"<path class="event" d="M{x:.1} {top:.1}V{bottom:.1}"><title>{}, minute {}</title></path>"#,
+                escape(name),
+                minute / self.time.steps_a_min
             );
         }
     }
@@ -382,7 +388,12 @@ mod tests {
 
     #[test]
     fn steps_skip_what_does_not_move() {
-        let time = Time { minutes: 4, start_h: Some(23.5), events: vec![(1, "a < b".into())] };
+        let time = Time {
+            minutes: 4,
+            steps_a_min: 1,
+            start_h: Some(23.5),
+            events: vec![(1, "a < b".into())],
+        };
         let mut drawing = Drawing::new(&time);
         let values = vec![1.0, 1.0, 1.0, 2.0];
         let series = Series { class: "p0".into(), title: "t".into(), shape: Shape::Steps, values };
@@ -392,5 +403,7 @@ mod tests {
         assert!(text.contains(r#"d="M62.0 29.0H758.0V24.0H990.0""#), "{text}");
         assert!(text.contains("a &lt; b"));
         assert_eq!([0, 40].map(|minute| time.label(minute)), ["23:30", "00:10"]);
+        let fast = Time { minutes: 360, steps_a_min: 6, start_h: None, events: Vec::new() };
+        assert_eq!((fast.step(), fast.label(90)), (30, "15".to_owned()));
     }
 }

@@ -36,7 +36,56 @@ const fn panel(title: &'static str, signal: &'static str, range: Range) -> Panel
     Panel { title, backdrop: None, signal, on_top: None, shape: Shape::Line, range, lines: &[] }
 }
 
-/// The panels, from cause to effect.
+/// The panels of discovery, from cause to effect.
+const DISCOVERY: &[Panel] = &[
+    panel("READY instances of region 0, share of the target", "ready_share_r0", Range::Free),
+    panel("Failed probes in region 0, share", "probe_failure_share_r0", Range::FromZero),
+    panel("UNHEALTHY instances, share of the target", "unhealthy_share", Range::FromZero),
+    panel(
+        "Write latency p99 in region 0, ms (logarithmic)",
+        "write_latency_ms_p99_r0",
+        Range::Log(1.0, 100.0),
+    ),
+    panel("Connected proxies of region 0", "connected_share_r0", Range::Share),
+    panel(
+        "Delay in the queues of region 0's relays p99, ms (logarithmic)",
+        "relay_queue_ms_p99_r0",
+        Range::Log(1.0, 100.0),
+    ),
+    panel("Age of the oldest view, s (logarithmic)", "snapshot_age_s_max", Range::Log(1.0, 60.0)),
+    Panel {
+        lines: &[3.0],
+        ..panel(
+            "Withdrawals of ten minutes, p99 s to the last request (3 is the objective)",
+            "withdrawal_s_p99",
+            Range::FromZero,
+        )
+    },
+    Panel {
+        lines: &[15.0],
+        ..panel(
+            "Silent deaths of ten minutes, p99 s to the last route (15 is the objective)",
+            "removal_s_p99",
+            Range::FromZero,
+        )
+    },
+    Panel {
+        lines: &[1.0],
+        ..panel(
+            "Burn of five minutes: failed requests over the budget (logarithmic)",
+            "burn_5min",
+            Range::Log(0.01, 10.0),
+        )
+    },
+    panel("Budget of failed requests left, share of the month's", "budget_left", Range::Free),
+];
+
+/// The panels of a world.
+fn panels(spec: &Spec) -> &'static [Panel] {
+    if spec.world == "discovery" { DISCOVERY } else { PANELS }
+}
+
+/// The panels of the fleet, from cause to effect.
 const PANELS: &[Panel] = &[
     Panel {
         backdrop: Some("offered_rps"),
@@ -87,7 +136,7 @@ pub(super) fn draw(spec: &Spec, recordings: &[Recording], label: &str) -> String
     let time = time(spec, recordings);
     let mut drawing = Drawing::new(&time);
     drawing.clock(true);
-    for panel in PANELS {
+    for panel in panels(spec) {
         draw_panel(&mut drawing, spec, recordings, panel);
     }
     draw_dollars(&mut drawing, recordings);
@@ -104,7 +153,7 @@ fn time(spec: &Spec, recordings: &[Recording]) -> Time {
     let clock = recordings.first().and_then(|recording| recording.signal(spec, "time_of_day_h"));
     let start_h = clock.and_then(|clock| clock.first().map(|end| (end + 24.0 - 1.0 / 60.0) % 24.0));
     let events = recordings.first().map_or_else(Vec::new, |recording| events(spec, recording));
-    Time { minutes, start_h, events }
+    Time { minutes, steps_a_min: (60 / spec.tick_s).max(1) as usize, start_h, events }
 }
 
 /// What happened to all policies alike, read off one recording.
@@ -124,6 +173,9 @@ fn events(spec: &Spec, recording: &Recording) -> Vec<(usize, String)> {
     });
     find("cache_warmth", "cache flushed", &|values, i| {
         values[i] == 0.0 && (i == 0 || values[i - 1] > 0.0)
+    });
+    find("truth_to_onset_min", "onset", &|values, i| {
+        values[i] <= 0.0 && i > 0 && values[i - 1] > 0.0
     });
     events.sort_by_key(|event| event.0);
     events

@@ -350,8 +350,7 @@ impl World {
         let now = self.shared.now();
         let Some(instance) = self.fleet.instances.get_mut(id as usize) else { return };
         instance.state = transition.to;
-        let (from, to) = (transition.from, transition.to);
-        self.shared.meters.moved(instance.cell, from, to, transition.reason);
+        self.shared.meters.moved(instance.cell, transition);
         let (cell, truth, zone) = (instance.cell, instance.truth, instance.zone);
         self.probing.forget(id);
         let current = instance.generation == transition.generation;

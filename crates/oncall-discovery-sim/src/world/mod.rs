@@ -37,7 +37,6 @@ use crate::noise::Noise;
 use crate::queue::{Micros, S, micros};
 use crate::schedule::Scenario;
 use crate::topology::{REGIONS, Scale, Shape, Topology};
-use bill::Books;
 use control::Control;
 use faults::Memory;
 use fleet::Fleet;
@@ -143,7 +142,6 @@ impl World {
         let share = Share::of(&setup.shape);
         let mut shared = Shared::new(noise, &setup.dials, setup.verify, share);
         shared.meters = Meters::new(topology.cells(), topology.instances.iter().map(|i| i.cell));
-        shared.books = Books::new(cross_region(&topology));
         let fleet = Fleet::new(&topology);
         let directory = directory(&topology)?;
         let shards: Vec<u8> = (0..topology.services.len())
@@ -187,6 +185,7 @@ impl World {
             group.decider.lead(&group.catalog, &mut Out::new());
         }
         world.start_traffic();
+        world.shared.books.declare(world.plane.traffic.spare());
         world.cover_all();
         world.prime_probes();
         world.look_at_all();
@@ -284,8 +283,8 @@ impl World {
                 self.on_life(instance, life, what);
                 self.look_again(instance);
             }
-            Event::Lease { instance: group, .. } => {
-                self.control.on_lease_timer(group as usize, shared);
+            Event::Lease { group } => {
+                self.control.on_lease_timer(usize::from(group), shared);
             }
             Event::Probes => self.on_probes(),
             Event::Probe { instance, life, prober, answer } => {
@@ -373,7 +372,7 @@ impl World {
     pub fn quiet(&mut self) {
         self.shared.record = false;
         self.shared.clocks.quiet();
-        (self.rows, self.trail) = (Vec::new(), Vec::new());
+        (self.rows, self.trail, self.taken) = (Vec::new(), Vec::new(), Totals::default());
     }
 
     /// The scenario.
@@ -511,17 +510,6 @@ fn check_shape(shape: &Shape) -> Result<(), SetupError> {
         Some((_, field, value, expected)) => Err(SetupError::Shape { field, value, expected }),
         None => Ok(()),
     }
-}
-
-/// Instances of cross-region services by region.
-fn cross_region(topology: &Topology) -> [u32; REGIONS] {
-    let mut counts = [0; REGIONS];
-    for placed in &topology.instances {
-        let service = placed.cell as usize / REGIONS;
-        counts[fleet::cell_region(placed.cell)] +=
-            u32::from(topology.services[service].cross_region);
-    }
-    counts
 }
 
 fn directory(topology: &Topology) -> Result<Directory, DirectoryError> {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Time between two looks at the buckets of a large fleet, and of a small one.
 const TICKS: [Micros; 2] = [10 * MS, 50 * MS];
 /// Instances from which a fleet is large.
-const LARGE: u32 = 5_000;
+const LARGE: u32 = 20_000;
 /// The longest interval that the dial allows, so that no tick plays less than one bucket.
 const INTERVAL_MAX: Micros = 15 * S;
 /// Probers of a region.
@@ -176,6 +176,8 @@ impl World {
     /// The probes that are due within a tick.
     pub(crate) fn on_probes(&mut self) {
         let now = self.shared.now();
+        let any_bad = self.probing.bad_prober_until.iter().any(|&until| until > now)
+            || self.probing.stopped.iter().any(|&until| until > now);
         for region in 0..REGIONS {
             let phases = self.probing.buckets[region].len() as u64;
             let place = |rounds: u64| ((u128::from(rounds) * u128::from(phases)) >> 32) as u64;
@@ -184,7 +186,7 @@ impl World {
             let to = from + (self.probing.tick << 32) / interval;
             self.probing.rounds[region] = to;
             for at in place(from)..place(to) {
-                self.probe_bucket(region, (at % phases) as usize, at / phases);
+                self.probe_bucket(region, (at % phases) as usize, at / phases, any_bad);
             }
         }
         self.shared.push(now + self.probing.tick, Event::Probes);
@@ -194,15 +196,12 @@ impl World {
     }
 
     /// One bucket of probes.
-    fn probe_bucket(&mut self, region: usize, slot: usize, round: u64) {
+    fn probe_bucket(&mut self, region: usize, slot: usize, round: u64, any_bad: bool) {
         if self.probing.buckets[region][slot].is_empty() {
             return;
         }
-        let now = self.shared.now();
         let noise = self.shared.noise;
         let bucket = std::mem::take(&mut self.probing.buckets[region][slot]);
-        let any_bad = self.probing.bad_prober_until.iter().any(|&until| until > now)
-            || self.probing.stopped.iter().any(|&until| until > now);
         let agreeing = self.shared.led(region).confirming_probers as u8;
         let lost = (self.topology.shape.loss.calm * 4_294_967_296.0) as u64;
         let (mut probes, mut quiet) = (0, 0);
@@ -410,7 +409,11 @@ impl World {
         self.shared.meters.regions[region].guard_held += held;
         self.shared.goals.guard_held_a_removal += held;
         for timer in out.timers {
-            self.shared.push(timer.at.0, Event::Review { group: number as u16 });
+            let review_at = &mut self.control.groups[number].review_at;
+            if timer.at.0 < *review_at {
+                *review_at = timer.at.0;
+                self.shared.push(timer.at.0, Event::Review { group: number as u16 });
+            }
         }
         for message in out.sends {
             match message.body {
@@ -467,6 +470,10 @@ impl World {
     /// The decider looks again at what it held back.
     pub(crate) fn on_review(&mut self, number: usize) {
         let group = &mut self.control.groups[number];
+        if group.review_at != self.shared.now() {
+            return;
+        }
+        group.review_at = Micros::MAX;
         let mut out = Out::new();
         if group.live_leader().is_some() {
             group.decider.on_timer(self.shared.time(), &group.catalog, &mut out);

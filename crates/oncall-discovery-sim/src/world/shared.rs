@@ -25,8 +25,8 @@ pub(crate) enum Event {
     Ask { slot: u32 },
     /// A part of an instance's life; void for another life.
     Life { instance: u32, life: u32, what: Life },
-    /// The lease of an instance may have run out.
-    Lease { instance: u32, life: u32 },
+    /// A lease of a group may have run out.
+    Lease { group: u16 },
     /// The next bucket of probes.
     Probes,
     /// A probe that matters is answered or given up.

@@ -134,6 +134,17 @@ impl Traffic {
         }
     }
 
+    /// Instances that services declare as spare for other regions, by region.
+    pub(crate) fn spare(&self) -> [f64; REGIONS] {
+        let mut spare = [0.0; REGIONS];
+        for policy in self.policies.iter().filter(|policy| !policy.order.is_empty()) {
+            for (sum, &count) in spare.iter_mut().zip(&policy.spare) {
+                *sum += f64::from(count);
+            }
+        }
+        spare
+    }
+
     pub(crate) fn writer(&self, service: usize) -> Option<&Writer> {
         self.writers.get(usize::from(self.writer_of[service]))
     }
