@@ -52,7 +52,7 @@ fn main() {
     println!("behind {} connected {}", world.plane().behind(), world.plane().connected());
     println!("live epochs max {}", world.plane().live_epochs_max());
     let begin = cpu_ms();
-    let copies = [world.clone(), world.clone(), world.clone()];
+    let copies: Vec<World> = (0..3).map(|_| world.clone()).collect();
     println!("clone {:.1} ms of processor time, mean of three", (cpu_ms() - begin) / 3.0);
     let copy = &copies[0];
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -30,6 +30,8 @@ pub fn seconds(time: Micros) -> f64 {
 const SLOTS: u64 = 4096;
 /// Width of a slot: the wheel reaches about four seconds ahead.
 const SLOT_US: Micros = MS;
+/// No node.
+const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Entry<E> {
@@ -64,15 +66,31 @@ impl<E> Ord for Entry<E> {
     }
 }
 
+/// An event in the wheel, and the next one of its slot, or the next free node.
+#[derive(Debug, Clone)]
+struct Node<E> {
+    entry: Option<Entry<E>>,
+    next: u32,
+}
+
 /// Events in the order of (time, sequence).
+///
+/// The events of the wheel lie in one list of nodes, which are used again last freed first: a world that is
+/// played for a while after many others finds all of them close together.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(bound(serialize = "E: Serialize", deserialize = "E: Deserialize<'de>"))]
+#[serde(bound(serialize = "E: Serialize + Clone", deserialize = "E: Deserialize<'de>"))]
+#[serde(into = "Waiting<E>", from = "Waiting<E>")]
 pub struct Queue<E> {
     now: Micros,
     sequence: u64,
     /// Absolute number of the slot that is being played.
     slot: u64,
-    slots: Vec<Vec<Entry<E>>>,
+    nodes: Vec<Node<E>>,
+    free: u32,
+    /// First node of each slot.
+    heads: Vec<u32>,
+    /// A bit for each slot that has a node.
+    busy: Vec<u64>,
     in_slots: usize,
     /// The slot being played, latest first.
     current: Vec<Entry<E>>,
@@ -82,13 +100,47 @@ pub struct Queue<E> {
     far: BinaryHeap<Reverse<Entry<E>>>,
 }
 
+/// A queue as it is saved: what waits, in its order, wherever it waited.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Waiting<E> {
+    now: Micros,
+    sequence: u64,
+    slot: u64,
+    entries: Vec<Entry<E>>,
+}
+
+impl<E> From<Queue<E>> for Waiting<E> {
+    fn from(queue: Queue<E>) -> Self {
+        let Queue { now, sequence, slot, nodes, current, near, far, .. } = queue;
+        let heaps = near.into_iter().chain(far).map(|Reverse(entry)| entry);
+        let wheel = nodes.into_iter().filter_map(|node| node.entry);
+        let mut entries: Vec<Entry<E>> = wheel.chain(current).chain(heaps).collect();
+        entries.sort_unstable_by_key(Entry::key);
+        Self { now, sequence, slot, entries }
+    }
+}
+
+impl<E> From<Waiting<E>> for Queue<E> {
+    fn from(waiting: Waiting<E>) -> Self {
+        let Waiting { now, sequence, slot, entries } = waiting;
+        let mut queue = Self { now, sequence, slot, ..Self::default() };
+        for entry in entries {
+            queue.put(entry);
+        }
+        queue
+    }
+}
+
 impl<E> Default for Queue<E> {
     fn default() -> Self {
         Self {
             now: 0,
             sequence: 0,
             slot: 0,
-            slots: (0..SLOTS).map(|_| Vec::new()).collect(),
+            nodes: Vec::new(),
+            free: NONE,
+            heads: vec![NONE; SLOTS as usize],
+            busy: vec![0; SLOTS as usize / 64],
             in_slots: 0,
             current: Vec::new(),
             near: BinaryHeap::new(),
@@ -123,16 +175,35 @@ impl<E> Queue<E> {
     pub fn push(&mut self, at: Micros, event: E) {
         let at = at.max(self.now);
         self.sequence += 1;
-        let entry = Entry { at, sequence: self.sequence, event };
-        let slot = at / SLOT_US;
+        self.put(Entry { at, sequence: self.sequence, event });
+    }
+
+    #[inline]
+    fn put(&mut self, entry: Entry<E>) {
+        let slot = entry.at / SLOT_US;
         if slot <= self.slot {
             self.near.push(Reverse(entry));
         } else if slot < self.slot + SLOTS {
-            self.slots[(slot % SLOTS) as usize].push(entry);
-            self.in_slots += 1;
+            self.put_in_slot((slot % SLOTS) as usize, entry);
         } else {
             self.far.push(Reverse(entry));
         }
+    }
+
+    #[inline]
+    fn put_in_slot(&mut self, slot: usize, entry: Entry<E>) {
+        let node = Node { entry: Some(entry), next: self.heads[slot] };
+        let at = self.free;
+        if let Some(free) = self.nodes.get_mut(at as usize) {
+            self.free = free.next;
+            *free = node;
+            self.heads[slot] = at;
+        } else {
+            self.heads[slot] = self.nodes.len() as u32;
+            self.nodes.push(node);
+        }
+        self.busy[slot / 64] |= 1 << (slot % 64);
+        self.in_slots += 1;
     }
 
     /// The next event not later than `limit`; without one, the time becomes `limit`.
@@ -166,25 +237,57 @@ impl<E> Queue<E> {
         }
     }
 
-    /// Moves to the next slot up to `last` that may have events; `false` if there is none.
+    /// Moves to the next slot up to `last` that has events; `false` if there is none.
     fn advance(&mut self, last: u64) -> bool {
         while self.slot < last {
-            self.slot += 1;
-            if self.in_slots == 0 {
-                let next = self.far.peek().map_or(last, |far| far.0.at / SLOT_US);
-                self.slot = next.clamp(self.slot, last);
-            }
+            let in_wheel = if self.in_slots > 0 { self.next_busy() } else { u64::MAX };
+            let beyond = self.far.peek().map_or(u64::MAX, |far| far.0.at / SLOT_US);
+            self.slot = in_wheel.min(beyond).clamp(self.slot + 1, last);
             self.refill();
-            let here = (self.slot % SLOTS) as usize;
-            if !self.slots[here].is_empty() {
-                // The buffers swap, so that both keep their memory.
-                std::mem::swap(&mut self.current, &mut self.slots[here]);
-                self.in_slots -= self.current.len();
-                self.current.sort_unstable_by_key(|entry| Reverse(entry.key()));
+            if self.take_slot() {
                 return true;
             }
         }
         false
+    }
+
+    /// The first slot after the present one that has a node.
+    fn next_busy(&self) -> u64 {
+        let from = self.slot + 1;
+        let place = (from % SLOTS) as usize;
+        let (first, bit) = (place / 64, place % 64);
+        let words = self.busy.len();
+        // The first word once more at the end: its bits before the place come last.
+        for step in 0..=words {
+            let mut word = self.busy[(first + step) % words];
+            if step == 0 {
+                word &= u64::MAX << bit;
+            }
+            if word != 0 {
+                let found = 64 * ((first + step) % words) + word.trailing_zeros() as usize;
+                return from + (found + SLOTS as usize - place) as u64 % SLOTS;
+            }
+        }
+        u64::MAX
+    }
+
+    /// Takes the events of the present slot out of the wheel, if there are any.
+    fn take_slot(&mut self) -> bool {
+        let here = (self.slot % SLOTS) as usize;
+        let mut at = std::mem::replace(&mut self.heads[here], NONE);
+        if at == NONE {
+            return false;
+        }
+        self.busy[here / 64] &= !(1 << (here % 64));
+        while let Some(node) = self.nodes.get_mut(at as usize) {
+            self.current.extend(node.entry.take());
+            let next = std::mem::replace(&mut node.next, self.free);
+            self.free = at;
+            at = next;
+        }
+        self.in_slots -= self.current.len();
+        self.current.sort_unstable_by_key(|entry| Reverse(entry.key()));
+        true
     }
 
     /// Takes from the heap what the wheel now reaches.
@@ -195,8 +298,7 @@ impl<E> Queue<E> {
                 return;
             }
             if let Some(Reverse(entry)) = self.far.pop() {
-                self.slots[(slot % SLOTS) as usize].push(entry);
-                self.in_slots += 1;
+                self.put_in_slot((slot % SLOTS) as usize, entry);
             }
         }
     }

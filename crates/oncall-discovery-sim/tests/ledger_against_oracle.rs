@@ -168,6 +168,18 @@ fn a_dependency_that_fails_some() {
     agree_on("soft, three endpoints", small, Calls { retries: 2, ..NEVER_EJECT }, &["soft"]);
 }
 
+/// Runs of misses eject endpoints that serve.
+#[test]
+fn false_ejections() {
+    let calls = Calls { eject_share: 0.5, ..NEVER_EJECT };
+    let shape = Shape { soft: 0.9, crash: 0.0, offline: 0.0, publications: 6, gap_s: 8.0, ..SHAPE };
+    let once = Calls { eject_after: 1, ..calls };
+    agree_on("soft, one error ejects", shape, once, &["soft"]);
+    agree_on("soft, two errors eject", shape, Calls { eject_after: 2, ..calls }, &["soft"]);
+    let tight = Shape { load: 0.9, soft: 0.0, ..shape };
+    agree_on("overload ejects", tight, Calls { eject_after: 2, ..calls }, &["overloaded"]);
+}
+
 /// Too few live endpoints for the attempts, with everything that multiplies attempts.
 #[test]
 fn overload() {

@@ -1,6 +1,7 @@
 //! The accounts of one cell: published epochs, who is at which, and what that means per second.
 
-use super::members::{CALLERS, Calls, Counts, Load, Members, Outcome, Pool, ZONES};
+use super::members::{CALLERS, Calls, Counts, Hits, Load, Members, Outcome, Pool, ZONES};
+use super::misses::Curve;
 use super::pairs::Private;
 use super::tail::Tail;
 use crate::queue::{Micros, S};
@@ -86,6 +87,8 @@ pub struct CellLedger {
     pub(crate) load: Load,
     /// Attempts a second that one endpoint can take; 0 for any number.
     pub(crate) capacity: f64,
+    /// Law of the wait for a false ejection.
+    pub(crate) curve: Curve,
     /// Whether overload is possible as things stand, so that every change has to be weighed.
     pub(crate) tight: bool,
     /// Requests that policy refuses before they get here, micro-requests a second.
@@ -154,7 +157,7 @@ impl CellLedger {
     pub(crate) fn sum_rates(&mut self) {
         let mut rate = Counts::default();
         for epoch in &self.epochs {
-            for caller in 0..CALLERS {
+            for caller in (0..CALLERS).filter(|&caller| epoch.mass[caller] > 0) {
                 epoch.add_rate(&mut rate, caller as u8, epoch.mass[caller] as f64);
             }
         }
@@ -196,7 +199,8 @@ impl CellLedger {
                 return Err(format!("epoch {}: {:?}", epoch.seq, epoch.members));
             }
         }
-        if self.privates.iter().any(|private| private.pairs.is_empty() && !private.degraded) {
+        let idle = |p: &Private| p.pairs.is_empty() && !p.degraded && p.miss.is_none();
+        if self.privates.iter().any(idle) {
             return Err("a private record without pairs".to_owned());
         }
         Ok(())
@@ -225,6 +229,15 @@ impl Epoch {
         match &self.bad {
             None => self.members.clean_outcome(caller),
             Some(bad) => bad[usize::from(caller)],
+        }
+    }
+
+    /// Where the attempts of one request go.
+    #[inline]
+    pub(crate) fn hits(&self, caller: u8) -> Hits {
+        match &self.bad {
+            None => self.members.clean_hits(caller),
+            Some(bad) => bad[usize::from(caller)].hits,
         }
     }
 

@@ -174,6 +174,7 @@ impl Ledger {
         for epoch in &mut ledger.epochs {
             epoch.refresh(&calls, load);
         }
+        self.renew_misses(now, cell);
         self.refresh_privates(now, cell);
         self.cells[cell].sum_rates();
         if !self.cells[cell].tails.is_empty() {

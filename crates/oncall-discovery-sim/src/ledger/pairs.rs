@@ -6,6 +6,7 @@
 //! common mass and is accounted on its own, because its candidates are its own (spec 3.4).
 
 use super::members::{Calls, Members, Outcome, REMOTE, ZONES};
+use super::misses::{Miss, NOBODY};
 use super::tail::Tail;
 use super::{Ledger, Slot};
 use crate::noise::{Draw, pair as key_of};
@@ -23,13 +24,20 @@ pub(crate) struct Pair {
     /// Since when `hit` holds; of an ejected one, when it ends.
     since: Micros,
     hit: f64,
-    /// An event of another version is void.
+    /// An event of another version is void. No two pairs ever have the same, or an event of one that was
+    /// dropped could be taken for one of its successor.
     version: u32,
     /// Ejections so far.
     times: u8,
 }
 
 impl Pair {
+    /// One that serves and was ejected for a run of misses.
+    pub(super) fn ejected_until(instance: u32, until: Micros, version: u32) -> Self {
+        let (work, hit, times) = (0.0, 0.0, 1);
+        Self { instance, ejected: true, work, since: until, hit, version, times }
+    }
+
     /// Whether its event was never scheduled.
     fn is_new(&self) -> bool {
         self.version == 0
@@ -43,7 +51,11 @@ pub(crate) struct Private {
     pub(crate) lambda: u64,
     pub(crate) caller: u8,
     pub(crate) pairs: Vec<Pair>,
-    ejected: u32,
+    pub(super) ejected: u32,
+    /// Its wait for a false ejection.
+    pub(crate) miss: Option<Miss>,
+    /// False ejections so far by endpoint, as long as it waits: each one is longer.
+    pub(crate) before: Vec<(u32, u8)>,
     /// Its view is too old for the service: one attempt, no retry.
     pub(crate) degraded: bool,
     /// Candidates left.
@@ -130,7 +142,7 @@ impl Ledger {
                 let epoch = &self.cells[cell].epochs[self.cells[cell].at(row.seq)];
                 (epoch.members, epoch.outcome(row.caller))
             };
-            if view.failing_share(row.caller, slot.zone, &outcome) == 0.0 {
+            if view.failing_share(row.caller, slot.zone, &outcome.hits) == 0.0 {
                 continue;
             }
             let index = known.unwrap_or_else(|| self.new_private(cell, sub, view, outcome));
@@ -142,7 +154,13 @@ impl Ledger {
         }
     }
 
-    fn new_private(&mut self, cell: usize, sub: usize, view: Members, outcome: Outcome) -> usize {
+    pub(super) fn new_private(
+        &mut self,
+        cell: usize,
+        sub: usize,
+        view: Members,
+        outcome: Outcome,
+    ) -> usize {
         let row = &mut self.subs[sub];
         let index = self.cells[cell].privates.len();
         row.private = index as u32;
@@ -153,6 +171,8 @@ impl Ledger {
             pairs: Vec::new(),
             ejected: 0,
             degraded: false,
+            miss: None,
+            before: Vec::new(),
             view,
             outcome,
         });
@@ -175,7 +195,7 @@ impl Ledger {
 
     pub(super) fn drop_if_empty(&mut self, now: Micros, cell: usize, index: usize) {
         let private = &self.cells[cell].privates[index];
-        if private.pairs.is_empty() && !private.degraded {
+        if private.pairs.is_empty() && !private.degraded && private.miss.is_none() {
             self.set_apart(now, cell, index, (0, false));
             let gone = self.cells[cell].privates.swap_remove(index);
             self.subs[gone.sub as usize].private = u32::MAX;
@@ -255,7 +275,7 @@ impl Ledger {
         let rate = private.lambda as f64 / 1e6;
         for pair in private.pairs.iter_mut().filter(|pair| !pair.ejected) {
             let zone = self.slots[pair.instance as usize].zone;
-            let hit = rate * view.failing_share(private.caller, zone, &private.outcome);
+            let hit = rate * view.failing_share(private.caller, zone, &private.outcome.hits);
             let passed = (now - pair.since) as f64 / S as f64;
             pair.work = (pair.work - pair.hit * passed).max(0.0);
             pair.since = now;
@@ -263,17 +283,20 @@ impl Ledger {
                 continue;
             }
             pair.hit = hit;
-            pair.version += 1;
+            self.versions += 1;
+            pair.version = self.versions;
             if hit > 0.0 {
                 let event =
                     PairEvent { sub: private.sub, instance: pair.instance, version: pair.version };
                 self.events.push((now + (pair.work / hit * S as f64) as Micros + 1, event));
             }
         }
+        self.aim_miss(now, cell, index, false);
     }
 
     /// Brings one subscription's private record up to date, and makes pairs that are missing.
     pub(super) fn refresh_sub(&mut self, now: Micros, cell: usize, sub: usize) {
+        self.open_miss(now, cell, sub);
         if let Some(index) = self.private_of(sub) {
             self.refresh_private(now, cell, index);
         }
@@ -299,6 +322,9 @@ impl Ledger {
 
     /// A pair's k-th failure, or the end of an ejection.
     pub fn pair_event(&mut self, now: Micros, cell: usize, event: PairEvent) -> Ejection {
+        if event.instance == NOBODY {
+            return self.miss_event(now, cell, event);
+        }
         let sub = event.sub as usize;
         let Some(index) = self.private_of(sub) else { return Ejection::None };
         let private = &self.cells[cell].privates[index];
@@ -335,8 +361,9 @@ impl Ledger {
             let pair = &mut self.cells[cell].privates[index].pairs[at];
             (pair.ejected, pair.times, pair.hit) = (true, pair.times.saturating_add(1), 0.0);
             pair.since = until;
-            pair.version += 1;
-            let version = pair.version;
+            self.versions += 1;
+            let version = self.versions;
+            pair.version = version;
             self.events.push((until, PairEvent { version, ..event }));
         } else {
             // Held back by the cap: the next failure asks again.
@@ -362,11 +389,12 @@ impl Ledger {
         let pair = &mut private.pairs[at];
         pair.work = self.noise.erlang(Draw::Ejection, key_of(sub, instance), now, k);
         (pair.ejected, pair.since, pair.hit) = (false, now, 0.0);
-        pair.version += 1;
+        self.versions += 1;
+        pair.version = self.versions;
     }
 
     /// After pairs of one subscription changed: its view, the cell's rate, the tails it still feeds.
-    fn after_private(&mut self, now: Micros, cell: usize, sub: usize) {
+    pub(super) fn after_private(&mut self, now: Micros, cell: usize, sub: usize) {
         self.cells[cell].settle(now);
         if let Some(index) = self.private_of(sub) {
             self.drop_if_empty(now, cell, index);
@@ -421,6 +449,11 @@ impl Ledger {
         if slot.is_in(seq) { slot } else { ghost().map_or(slot, |(_, old)| *old) }
     }
 
+    /// Whether all callers of a cell see the same: what is published.
+    pub fn is_uniform(&self, cell: usize) -> bool {
+        self.cells[cell].epochs.len() == 1 && self.cells[cell].privates.is_empty()
+    }
+
     /// Candidates of a subscription: what its view holds and it has not ejected.
     pub fn candidates(&self, cell: usize, sub: usize) -> u32 {
         let ledger = &self.cells[cell];
@@ -433,7 +466,7 @@ impl Ledger {
     pub fn candidates_mean(&self, cell: usize) -> u32 {
         let ledger = &self.cells[cell];
         let head = ledger.head_members().total().n;
-        if ledger.epochs.len() == 1 && ledger.privates.is_empty() {
+        if self.is_uniform(cell) {
             return head;
         }
         let (mut sum, mut traffic) = (0.0, 0.0);
@@ -471,6 +504,7 @@ impl Ledger {
             for epoch in &mut self.cells[cell].epochs {
                 epoch.refresh(&calls, load);
             }
+            self.renew_misses(now, cell);
             self.refresh_privates(now, cell);
             self.cells[cell].sum_rates();
             self.watch(now, cell);

@@ -202,6 +202,7 @@ impl<'a> Oracle<'a> {
                     self.clients[index].failures[e] = 0;
                     return;
                 }
+                self.fail(index, e, now);
             }
             tried.push(endpoint);
             let retries = if self.clients[index].degraded { 0 } else { self.calls.retries };

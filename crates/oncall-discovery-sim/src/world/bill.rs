@@ -3,6 +3,7 @@
 use super::World;
 use super::fleet::cell_region;
 use super::gauges::Counters;
+use crate::ledger::Counts;
 use crate::queue::{S, micros};
 use crate::schedule::Action;
 use crate::topology::REGIONS;
@@ -42,7 +43,7 @@ prices! {
     EGRESS_ZONE_GB: 0.01, "$/GB", "Specification 4.4: between zones.";
     EGRESS_REGION_GB: 0.02, "$/GB", "Specification 4.4: between regions.";
     RETENTION_GB_H: 0.005, "$/GB-h", "Specification 4.4: memory of relays for delta logs.";
-    SPARE_INSTANCE_H: 0.002, "$/instance-h", "Assumption: capacity kept free for other regions, less what batch work pays for it.";
+    SPARE_INSTANCE_H: 0.000_75, "$/instance-h", "Assumption: capacity kept free for other regions, less what batch work pays for it.";
     RELAY_IDLE_VCPU: 1.0, "vCPU", "Assumption: what a relay of the full fleet takes while it does nothing.";
     RELAY_WORK_VCPU: 1.0, "vCPU", "Assumption: what it takes more while it works.";
     PROBE_PROBER_VCPU_S: 0.0005, "vCPU-s/probe", "Assumption: 2,000 probes a second and core, with connection and TLS.";
@@ -52,7 +53,7 @@ prices! {
     ZONE_SHARE: 0.666_666_666_666_666_6, "share", "Three zones: two of three proxies are in another one than their relay.";
     LOG_BYTES_PER_CHANGE: 2_560.0, "bytes", "256 bytes (R131) with indices, cursors of readers and room for peaks: tenfold.";
     LOG_CHANGES_PER_S: 166.0, "changes/s", "What logs are sized for: the rollout of R129, 83 additions and 83 removals.";
-    SPARE_SHARE: 0.3, "share", "Spare that cross-region services declare, of their instances.";
+    FAR_CALL_BYTES: 20_000.0, "bytes/attempt", "Assumption: a call that is served in another region, both ways.";
 }
 
 /// Bytes of a delta log beside which a relay of the full fleet works at half speed: more log, more misses of the
@@ -176,16 +177,15 @@ impl Mark {
             writes: counters.writes as f64,
             busy_us: counters.relay_busy_us,
             bytes: bytes as f64,
-            far_bytes: counters.far_bytes as f64,
+            far_bytes: counters.far_bytes as f64 + counters.traffic.cross_region * FAR_CALL_BYTES,
         }
     }
 }
 
 impl Books {
-    /// `spare`: instances of cross-region services by region.
-    pub(crate) fn new(cross_region: [u32; REGIONS]) -> Self {
-        let spare = cross_region.map(|count| f64::from(count) * SPARE_SHARE);
-        Self { spare, ..Self::default() }
+    /// `spare`: instances that cross-region services declare as spare, by region.
+    pub(crate) fn declare(&mut self, spare: [f64; REGIONS]) {
+        self.spare = spare;
     }
 
     /// A publication put so many changes into the logs.
@@ -263,23 +263,41 @@ impl World {
         self.shared.meters.rollout = rollout;
     }
 
-    /// Traffic of a cell within a second: what it means for users.
-    pub(crate) fn count_traffic(&mut self, cell: usize, counts: &crate::ledger::Counts) {
-        let region = cell_region(cell as u32);
-        let connect_s = self.shared.proxy[region].connect_timeout_ms / 1e3;
+    /// Traffic since the last second: what it means for users. Returns all of it.
+    pub(crate) fn take_traffic(&mut self) -> Counts {
+        let now = self.shared.now();
+        let mut regions = [Counts::default(); REGIONS];
+        for cell in 0..self.plane.cells.len() {
+            let counts = self.plane.ledger.take(now, cell);
+            let region = cell_region(cell as u32);
+            regions[region].add(&counts, 1.0);
+            if counts.no_backend > 0.0 {
+                self.note_no_backend(cell, counts.no_backend);
+            }
+        }
+        let mut all = Counts::default();
+        for (region, counts) in regions.iter().enumerate() {
+            let connect_s = self.shared.proxy[region].connect_timeout_ms / 1e3;
+            let counters = &mut self.shared.meters.regions[region];
+            counters.traffic.add(counts, 1.0);
+            counters.waited_s += counts.failures * connect_s;
+            all.add(counts, 1.0);
+        }
+        all
+    }
+
+    /// Requests of a cell had no backend: whether one that policy permits was serving.
+    fn note_no_backend(&mut self, cell: usize, requests: f64) {
+        let first = cell / REGIONS * REGIONS;
+        let order = &self.plane.traffic.policies[cell / REGIONS].order;
+        let mut permitted = order.iter().map(|region| first + region.index());
         let meters = &mut self.shared.meters;
-        let avoidable = counts.no_backend > 0.0 && {
-            let first = cell / REGIONS * REGIONS;
-            let order = &self.plane.traffic.policies[cell / REGIONS].order;
-            let mut permitted = order.iter().map(|region| first + region.index());
-            meters.live[cell] > 0 || permitted.any(|cell| meters.live[cell] > 0)
-        };
-        let counters = &mut meters.regions[region];
-        counters.traffic.add(counts, 1.0);
-        counters.waited_s += counts.failures * connect_s;
-        if avoidable {
-            counters.no_backend_avoidable += counts.no_backend;
-            self.shared.totals.no_backend_permitted += counts.no_backend;
+        if meters.live[cell] > 0 || permitted.any(|cell| meters.live[cell] > 0) {
+            meters.regions[cell_region(cell as u32)].no_backend_avoidable += requests;
+            self.shared.totals.no_backend_permitted += requests;
+        }
+        if self.shared.verify {
+            self.check_no_backend(cell as u32);
         }
     }
 
@@ -302,7 +320,7 @@ impl World {
             fleet_share: self.shared.share.fleet,
             ..Bill::default()
         };
-        for counters in &meters.regions {
+        for counters in meters.regions.iter() {
             bill.withdrawals += counters.withdrawals;
             bill.withdrawals_late += counters.withdrawals_late;
             bill.crashes += counters.crashes;

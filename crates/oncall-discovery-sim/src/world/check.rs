@@ -2,8 +2,14 @@
 
 use super::World;
 use super::fleet::cell_name;
-use crate::queue::S;
+use super::traffic::Told;
+use crate::queue::{Micros, S, micros};
+use crate::schedule::Action;
+use oncall_discovery::proxy::LinkState;
 use oncall_discovery::types::{Endpoint, State};
+
+/// What a repair may take, with the queue at the relay.
+const REPAIR: Micros = 5 * S;
 
 impl World {
     /// After a publication: if the catalog has moved no further, the published set is its READY set, by
@@ -38,6 +44,55 @@ impl World {
         addresses.sort_unstable();
         let twice = addresses.windows(2).any(|pair| pair[0] == pair[1]);
         self.shared.assert(!twice, "I8", || format!("cell {cell}: an address twice"));
+    }
+
+    /// A connected proxy that was told of a head reaches it within a heartbeat and the time of a repair (I20).
+    /// Looked at with each heartbeat; while something swallows messages on the way, nothing is promised.
+    pub(crate) fn check_told(&mut self, proxy: u16) {
+        let now = self.shared.now();
+        let link = self.plane.proxies[usize::from(proxy)].link;
+        let (session, up) = (link.session(), link.state() == LinkState::Up);
+        let region = usize::from(self.plane.proxies[usize::from(proxy)].region);
+        let bound = micros(self.shared.relay[region].head_heartbeat_s) + REPAIR;
+        let mut late = None;
+        let count = self.plane.subs.len();
+        self.plane.traffic.told.resize(count, Told::default());
+        let first = self.plane.proxy_first[usize::from(proxy)] as usize;
+        let last = self.plane.proxy_first[usize::from(proxy) + 1] as usize;
+        for at in first..last {
+            let sub = self.plane.proxy_subs[at] as usize;
+            let told = self.plane.traffic.told[sub];
+            let cursor = self.plane.subs[sub].cursor();
+            let head = self.plane.cells[self.plane.sub_cell[sub] as usize].head();
+            let same = told.session == session && told.at > 0 && up;
+            if same && cursor < Some(told.head) && !self.plane.queued[sub] {
+                if now > told.at + bound && !self.swallowed(told.at, now) {
+                    late = Some((sub, cursor, told));
+                }
+                continue;
+            }
+            let behind = up && cursor < Some(head);
+            let next = Told { at: now, session, head };
+            self.plane.traffic.told[sub] = if behind { next } else { Told::default() };
+        }
+        self.shared.assert(late.is_none(), "I20", || format!("at {late:?}"));
+    }
+
+    /// Whether something on the way may have swallowed messages between two times.
+    fn swallowed(&self, from: Micros, to: Micros) -> bool {
+        self.scenario.plan.iter().any(|planned| {
+            let begins = micros(planned.at_s);
+            let ends = begins + micros(planned.action.lasts_s());
+            let swallows = matches!(
+                planned.action,
+                Action::Corrupt { .. }
+                    | Action::DropDeltas { .. }
+                    | Action::Silent { .. }
+                    | Action::ProxyCut { .. }
+                    | Action::Partition { .. }
+            );
+            swallows && begins <= to && from <= ends + REPAIR
+        })
     }
 
     /// Liveness (I19), to be asked once everything has had time to heal: streams stand, nobody is behind,

@@ -9,26 +9,25 @@ use super::shared::{Event, HOP_ASK, HOP_REPLICA, Shared, Slab};
 use crate::noise::{Draw, pair};
 use crate::queue::{MS, Micros, S};
 use oncall_consensus::{
-    Config, Durable, Fence, Index, Message, NodeId as ReplicaId, Output, Replica, Term as RaftTerm,
+    Config, Fence, Index, Message, NodeId as ReplicaId, Output, Replica, Term as RaftTerm,
 };
-use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
+use oncall_discovery::catalog::{CatalogShard, Command, Entry};
 use oncall_discovery::health::{Decider, HealthMessage, HealthRules, HealthTimer};
 use oncall_discovery::lease::{LeaseKeeper, LeaseMessage};
-use oncall_discovery::types::{CellUpdate, Out, Term, Time, Transition, Verdict};
+use oncall_discovery::types::{CellUpdate, Out, Term, Time, Transition};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
+mod group;
+
+pub(crate) use group::Group;
+use group::{Member, of_health};
+
+/// Most that a lag delays messages to the followers that keep up.
+const SLOW_FOLLOWER: Micros = 150 * MS;
+
 type Node = Replica<Entry, ()>;
 pub(crate) type Wire = Message<Entry, ()>;
-
-/// A replica, or its disk while it is down.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-enum Member {
-    Up(Box<Node>),
-    Down(Box<Durable<Entry, ()>>),
-    /// Between two states; never seen by anybody.
-    Gone,
-}
 
 /// A command on its way into a log, kept until its outcome is known.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -45,36 +44,8 @@ pub(crate) struct Ask {
     again: bool,
     /// Place in the log.
     proposal: Option<(Index, RaftTerm)>,
-}
-
-/// One consistency group of a region.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Group {
-    pub(crate) region: u8,
-    members: Vec<Member>,
-    /// Faults that keep each replica down.
-    holds: Vec<u16>,
-    pub(crate) catalog: CatalogShard,
-    pub(crate) leases: LeaseKeeper,
-    pub(crate) decider: Decider,
-    applied: Index,
-    /// Updates that the publisher's replica has not applied yet.
-    unpublished: VecDeque<(Index, CellUpdate)>,
-    /// Settings that it has not read yet.
-    policies: VecDeque<(Index, u32)>,
-    /// The replica beside which the publisher runs.
-    publisher: ReplicaId,
-    /// Commands in the log whose outcome is not known yet.
-    waiting: VecDeque<(Index, u32)>,
-    /// Extra delay of messages to followers.
-    lag: Micros,
-    lag_until: Micros,
-    pub(crate) leader: Option<ReplicaId>,
-    /// When the publisher's replica last heard of a leader with a quorum.
-    pub(crate) confirmed: Micros,
-    ticking: Vec<Micros>,
-    /// A replica that is cut off from the others, and until when.
-    cut: (ReplicaId, Micros),
+    /// When it is looked at next; other events for its place are void, perhaps those of an earlier command.
+    due: Micros,
 }
 
 /// What the control plane tells the rest of the world.
@@ -148,6 +119,8 @@ impl Control {
                 leader: None,
                 confirmed: 0,
                 ticking: vec![Micros::MAX; usize::from(replicas)],
+                lease_at: Micros::MAX,
+                review_at: Micros::MAX,
                 cut: (0, 0),
             }
         };
@@ -172,24 +145,34 @@ impl Control {
     /// Asks a group to accept a command. Without `again` it is dropped if nobody takes it.
     pub(crate) fn ask(&mut self, group: u16, command: Command, again: bool, shared: &mut Shared) {
         let born = shared.now();
-        let ask = Ask { group, command, born, tries: 0, again, proposal: None };
-        let slot = self.asks.put(ask);
         let index = shared.next();
-        let at = born + shared.hop(HOP_ASK, Draw::Replica, u64::from(group) | 1 << 40, index);
-        shared.push(at, Event::Ask { slot });
+        let due = born + shared.hop(HOP_ASK, Draw::Replica, u64::from(group) | 1 << 40, index);
+        let ask = Ask { group, command, born, tries: 0, again, proposal: None, due };
+        let slot = self.asks.put(ask);
+        shared.push(due, Event::Ask { slot });
+    }
+
+    /// Looks at a command again after a while.
+    fn plan_ask(&mut self, slot: u32, wait: Micros, shared: &mut Shared) {
+        if let Some(ask) = self.asks.get_mut(slot) {
+            ask.due = shared.now() + wait;
+            shared.push(ask.due, Event::Ask { slot });
+        }
     }
 
     /// A command reaches the group's leader, if there is one.
     pub(crate) fn on_ask(&mut self, slot: u32, shared: &mut Shared) {
         let Some(ask) = self.asks.get(slot).copied() else { return };
+        if ask.due != shared.now() {
+            return;
+        }
         let group = usize::from(ask.group);
         if let Some((index, term)) = ask.proposal {
             let waits =
                 self.groups[group].waiting.iter().any(|&(at, other)| at == index && other == slot);
             if waits && term >= self.groups[group].term() {
                 // In the log of a leader that still leads: its outcome is open.
-                shared.push(shared.now() + 3 * S, Event::Ask { slot });
-                return;
+                return self.plan_ask(slot, 3 * S, shared);
             }
             self.groups[group].waiting.retain(|&(_, other)| other != slot);
         }
@@ -219,7 +202,7 @@ impl Control {
             shared.totals.proposals += 1;
             self.groups[group].waiting.push_back((proposal.index, slot));
             // A group whose log moved on without it, or which is gone: look again later.
-            shared.push(shared.now() + 3 * S, Event::Ask { slot });
+            self.plan_ask(slot, 3 * S, shared);
             // With one live replica a proposal may be committed at once.
             self.settle(group, shared);
         } else {
@@ -230,7 +213,7 @@ impl Control {
                 let tries = u64::from(ask.tries);
                 let jitter = shared.noise.uniform(Draw::Backoff, u64::from(slot) | 1 << 50, tries);
                 let wait = ((0.5 + jitter) * MS as f64 * 1e3 * (tries as f64).min(4.0)) as Micros;
-                shared.push(shared.now() + wait, Event::Ask { slot });
+                self.plan_ask(slot, wait, shared);
             } else if let Some(ask) = self.asks.take(slot)
                 && let Some(instance) = of_health(&ask.command)
             {
@@ -258,7 +241,12 @@ impl Control {
     /// A replica's timer.
     pub(crate) fn on_tick(&mut self, group: u16, replica: u8, shared: &mut Shared) {
         let group = usize::from(group);
-        self.groups[group].ticking[usize::from(replica)] = Micros::MAX;
+        let ticking = &mut self.groups[group].ticking[usize::from(replica)];
+        // An earlier deadline came up since this one was planned, and planned another one after it.
+        if *ticking != shared.now() {
+            return;
+        }
+        *ticking = Micros::MAX;
         if matches!(self.groups[group].members[usize::from(replica)], Member::Up(_)) {
             self.with(group, replica, shared, Node::tick);
         }
@@ -299,7 +287,7 @@ impl Control {
             }
             let at = group.leases.next();
             if at < Time::NEVER {
-                shared.push(at.0, Event::Lease { instance: number as u32, life: u32::MAX });
+                group.plan_lease(number, at.0, shared);
             }
         }
         if output.committed.is_some() {
@@ -316,9 +304,11 @@ impl Control {
             let link = pair(number as u32, u32::from(message.from) << 8 | u32::from(message.to));
             let mut at = shared.now() + shared.hop(HOP_REPLICA, Draw::Replica, link, index);
             let lagging = shared.now() < group.lag_until && Some(message.to) != group.leader;
-            // One replica of three keeps up, or nothing at all could be accepted.
-            if lagging && message.to == group.publisher {
-                at += group.lag;
+            // One replica of three keeps up, or nothing at all could be accepted; it is slow as well, which is
+            // seen in the time that a write takes.
+            if lagging {
+                let keeps_up = message.to != group.publisher;
+                at += if keeps_up { (group.lag / 10).min(SLOW_FOLLOWER) } else { group.lag };
             }
             let (cut, until) = group.cut;
             if shared.now() < until && (message.from == cut || message.to == cut) {
@@ -360,8 +350,9 @@ impl Control {
                 None if ask.again => {
                     if let Some(ask) = self.asks.get_mut(slot) {
                         ask.proposal = None;
+                        ask.due = shared.now() + 200 * MS;
+                        shared.push(ask.due, Event::Ask { slot });
                     }
-                    shared.push(shared.now() + 200 * MS, Event::Ask { slot });
                 }
                 _ => {
                     self.asks.take(slot);
@@ -377,6 +368,10 @@ impl Control {
     pub(crate) fn on_lease_timer(&mut self, number: usize, shared: &mut Shared) {
         let mut out = Out::new();
         let group = &mut self.groups[number];
+        if group.lease_at != shared.now() {
+            return;
+        }
+        group.lease_at = Micros::MAX;
         let leads = group.live_leader().is_some();
         if leads {
             group.leases.on_timer(shared.time(), &group.catalog, &mut out);
@@ -389,8 +384,8 @@ impl Control {
         }
         if next < Time::NEVER {
             let at = if leads { next.0 } else { shared.now() + S };
-            let event = Event::Lease { instance: number as u32, life: u32::MAX };
-            shared.push(at.max(shared.now() + 100 * MS), event);
+            let at = at.max(shared.now() + 100 * MS);
+            self.groups[number].plan_lease(number, at, shared);
         }
     }
 
@@ -407,8 +402,7 @@ impl Control {
         let mut out = Out::new();
         group.leases.uncover(row, Time(last), &mut out);
         for timer in out.timers {
-            let event = Event::Lease { instance: number as u32, life: u32::MAX };
-            shared.push(timer.at.0, event);
+            group.plan_lease(number, timer.at.0, shared);
         }
     }
 
@@ -476,194 +470,10 @@ impl Control {
     }
 }
 
-impl Group {
-    /// The live replica that leads in the highest term.
-    pub(crate) fn live_leader(&self) -> Option<ReplicaId> {
-        let live = self.members.iter().enumerate().filter_map(|(id, member)| match member {
-            Member::Up(node) if node.is_leader() => Some((node.term(), id as u8)),
-            _ => None,
-        });
-        live.max().map(|(_, id)| id)
-    }
-
-    /// Last index of the log that was applied.
-    pub(crate) fn applied(&self) -> Index {
-        self.applied
-    }
-
-    /// Whether a leader with a quorum is there.
-    pub(crate) fn has_quorum(&mut self, ticks: u64) -> bool {
-        self.members.iter_mut().any(|member| match member {
-            Member::Up(node) => node.is_leader() && node.lease_read(ticks).is_ok(),
-            _ => false,
-        })
-    }
-
-    pub(crate) fn term(&self) -> RaftTerm {
-        let terms = self.members.iter().filter_map(|member| match member {
-            Member::Up(node) => Some(node.term()),
-            _ => None,
-        });
-        terms.max().unwrap_or(0)
-    }
-
-    /// Applies what this replica knows to be committed and nobody applied before.
-    fn apply(
-        &mut self,
-        number: usize,
-        replica: ReplicaId,
-        shared: &mut Shared,
-        effects: &mut Effects,
-    ) {
-        let Member::Up(node) = &mut self.members[usize::from(replica)] else { return };
-        let commit = node.commit_index();
-        if commit > self.applied {
-            let now = shared.time();
-            let mut out = CatalogOut::default();
-            let first = self.applied + 1;
-            for (offset, entry) in node.entries(first, commit).enumerate() {
-                let index = first + offset as u64;
-                out.clear();
-                let Some(asked) = entry.command() else {
-                    let barrier = Entry { proposed: now, command: Command::Barrier };
-                    self.catalog.apply(&barrier, Term(entry.term), now, &mut out);
-                    continue;
-                };
-                if let Command::Configure { version } = asked.command {
-                    shared.totals.accepted += 1;
-                    shared.meters.regions[usize::from(self.region)].writes += 1;
-                    effects.configured.push((usize::from(self.region), version));
-                    self.policies.push_back((index, version));
-                    continue;
-                }
-                let before = self.catalog.audit().written();
-                let verdict = self.catalog.apply(asked, Term(entry.term), now, &mut out);
-                shared.assert(self.catalog.audit().written() > before, "I14", || {
-                    format!("no audit line for {asked:?}")
-                });
-                count_verdict(shared, usize::from(self.region), verdict);
-                let mut health = Out::new();
-                for transition in out.transitions.drain(..) {
-                    self.leases.observe(&self.catalog, &transition, &mut Out::new());
-                    self.decider.observe(&self.catalog, &transition, &mut health);
-                    if let Some(row) = self.catalog.row_of(transition.instance) {
-                        self.leases.cover(row);
-                    }
-                    effects.transitions.push((transition, asked.proposed.0));
-                }
-                if let Some(instance) = of_health(&asked.command) {
-                    self.decider.ended(now, instance, Some(verdict), &self.catalog, &mut health);
-                }
-                if !health.sends.is_empty() || !health.timers.is_empty() {
-                    effects.health.push((number, health));
-                }
-                for update in out.updates.drain(..) {
-                    self.unpublished.push_back((index, update));
-                }
-            }
-            self.applied = commit;
-        }
-        if node.commit_index() > 2_048 && node.commit_index() % 1_024 < 8 {
-            let _ = node.compact(node.commit_index(), (), 512, &mut Output::new());
-        }
-    }
-
-    /// Hands over what the publisher's replica has applied.
-    fn publish(&mut self, _shared: &mut Shared, effects: &mut Effects) {
-        let Member::Up(node) = &self.members[usize::from(self.publisher)] else { return };
-        let commit = node.commit_index();
-        while let Some(&(index, version)) = self.policies.front() {
-            if index > commit {
-                break;
-            }
-            self.policies.pop_front();
-            effects.policies.push((usize::from(self.region), version));
-        }
-        while let Some((index, _)) = self.unpublished.front() {
-            if *index > commit {
-                break;
-            }
-            if let Some((_, update)) = self.unpublished.pop_front() {
-                effects.updates.push(update);
-            }
-        }
-    }
-
-    /// How long ago the oldest update was accepted that its publisher has not read yet, seconds.
-    pub(crate) fn lag_s(&self, now: Micros) -> f64 {
-        let oldest = self.unpublished.front();
-        oldest.map_or(0.0, |(_, update)| now.saturating_sub(update.accepted.0) as f64 / S as f64)
-    }
-
-    fn confirm(&mut self, shared: &Shared) {
-        if self.has_quorum(shared.ticks()) {
-            self.confirmed = shared.now();
-        }
-    }
-
-    /// The publisher runs beside a live follower, or the leader if there is none.
-    fn move_publisher(&mut self) {
-        let leader = self.live_leader();
-        let up = |id: &u8| matches!(self.members[usize::from(*id)], Member::Up(_));
-        if up(&self.publisher) && Some(self.publisher) != leader {
-            return;
-        }
-        let ids: Vec<u8> = (0..self.members.len() as u8).filter(up).collect();
-        let follower = ids.iter().find(|id| Some(**id) != leader);
-        if let Some(&id) = follower.or(ids.first()) {
-            self.publisher = id;
-        }
-    }
-
-    /// Whether a command stands at its place of the log; `None` if another entry does.
-    fn outcome_of(&self, ask: &Ask) -> Option<()> {
-        let (index, term) = ask.proposal?;
-        let node = self.members.iter().find_map(|member| match member {
-            Member::Up(node) if node.commit_index() >= index => Some(node),
-            _ => None,
-        })?;
-        let proposal = oncall_consensus::Proposal { index, term };
-        (node.outcome(proposal) != oncall_consensus::Outcome::Superseded).then_some(())
-    }
-}
-
-/// The instance of a proposal of the decider.
-fn of_health(command: &Command) -> Option<oncall_discovery::types::InstanceId> {
-    match command {
-        Command::Move { instance, source: oncall_discovery::types::Source::Health, .. } => {
-            Some(*instance)
-        }
-        _ => None,
-    }
-}
-
 fn config(number: usize, id: ReplicaId, replicas: u8, shared: &Shared) -> Config {
     let mut config = Config::new(id, replicas, shared.noise.word(Draw::Election, number as u64, 0));
     // A quiet group is cheaper with fewer heartbeats; elections take as long.
     config.heartbeat_interval = 500;
     config.eager_commit = true;
     config
-}
-
-fn count_verdict(shared: &mut Shared, region: usize, verdict: Verdict) {
-    let counters = &mut shared.meters.regions[region];
-    match verdict {
-        Verdict::Accepted => counters.writes += 1,
-        Verdict::AlreadySo => {}
-        _ => counters.refused += 1,
-    }
-    let totals = &mut shared.totals;
-    match verdict {
-        Verdict::Accepted => totals.accepted += 1,
-        Verdict::AlreadySo => totals.already_so += 1,
-        Verdict::OldGeneration | Verdict::BelowFloor => {
-            totals.old_generation_refused += 1;
-            shared.goals.old_generation_refused += 1;
-        }
-        Verdict::StaleTerm => {
-            totals.old_term_expiries_refused += 1;
-            shared.goals.old_term_expiry_refused += 1;
-        }
-        _ => totals.refused_by_catalog += 1,
-    }
 }

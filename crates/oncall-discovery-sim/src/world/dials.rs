@@ -239,7 +239,7 @@ impl World {
             && let Some(dials) = wishes.dials(version)
         {
             wishes.committed[region] = version;
-            self.lead_by(region, dials);
+            self.lead_by(region, &dials);
             self.order_relays(region);
         }
         self.ask_for_wish(region);
@@ -247,8 +247,8 @@ impl World {
     }
 
     /// A region's leaders, probers, publisher, agents and rollouts go by these dials from now on.
-    fn lead_by(&mut self, region: usize, dials: Dials) {
-        let before = std::mem::replace(&mut self.shared.catalog[region], dials);
+    fn lead_by(&mut self, region: usize, dials: &Dials) {
+        let before = std::mem::replace(&mut self.shared.catalog[region], *dials);
         let rules = self.health_rules(region);
         let ttl = Shared::span_s(dials.lease_ttl_s);
         let groups = self.control.groups.iter_mut();
@@ -257,11 +257,11 @@ impl World {
             group.leases.set_ttl(ttl);
         }
         let enough = |dials: &Dials| dials.recovery_threshold * dials.confirming_probers;
-        if enough(&before) < enough(&dials) {
+        if enough(&before) < enough(dials) {
             self.look_at_region(region);
         }
         let counts = |dials: &Dials| dials.dependency_mode >= 1.0;
-        if counts(&before) != counts(&dials) {
+        if counts(&before) != counts(dials) {
             self.report_anew(region);
         }
     }
@@ -293,7 +293,7 @@ impl World {
             if !matches!(self.scenario.plan[plan].action, Action::BadDependency { .. }) {
                 continue;
             }
-            for &id in &self.memory[plan].chosen {
+            for id in self.dependents(plan) {
                 let instance = self.fleet.instances[id as usize];
                 if super::fleet::cell_region(instance.cell) == region && instance.dependency_bad {
                     let wait = self.shared.noise.below(Draw::Renewal, u64::from(id), now, interval);
@@ -330,7 +330,7 @@ impl World {
         self.shared.relay = [dials; REGIONS];
         self.shared.proxy = [dials; REGIONS];
         for region in 0..REGIONS {
-            self.lead_by(region, dials);
+            self.lead_by(region, &dials);
         }
         self.plane.set_dials(&mut self.shared, number);
         self.shared.wishes.prune();
@@ -454,15 +454,15 @@ impl Full {
             self.plan_heartbeat(shared, id, at.max(now + 1));
         }
         if let Some(dials) = shared.wishes.overtakes(region) {
-            self.rule(shared, region, dials);
+            self.rule(shared, region, &dials);
         }
         shared.wishes.prune();
     }
 
     /// A region's calls are accounted by these dials from now on.
-    fn rule(&mut self, shared: &mut Shared, region: usize, dials: Dials) {
-        shared.proxy[region] = dials;
-        self.ledger.set_calls(shared.now(), region, calls(&dials));
+    fn rule(&mut self, shared: &mut Shared, region: usize, dials: &Dials) {
+        shared.proxy[region] = *dials;
+        self.ledger.set_calls(shared.now(), region, calls(dials));
         self.drain_pairs(shared);
         self.take_stopped();
     }
@@ -477,7 +477,8 @@ impl Full {
             self.proxies[id].policy = version;
         }
         for region in 0..REGIONS {
-            self.rule(shared, region, shared.proxy[region]);
+            let dials = shared.proxy[region];
+            self.rule(shared, region, &dials);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::World;
 use super::fleet::{Truth, cell_region};
-use super::shared::{Event, HOP_PROXY, HOP_RELAY, Shared};
+use super::shared::{Event, HOP_PROXY, HOP_RELAY, Shared, Trace};
 use crate::ledger::Counts;
 use crate::noise::{Draw, pair};
 use crate::queue::{MS, Micros};
@@ -109,6 +109,7 @@ impl World {
             }
         }
         let now = self.shared.now();
+        self.shared.trace(Trace::Soft(service as u16, 1.0 - serves));
         for cell in (service as usize * REGIONS..).take(REGIONS) {
             self.plane.set_soft(&mut self.shared, now, cell, 1.0 - serves);
         }
@@ -187,13 +188,6 @@ impl World {
         self.shared.assert(!found, "I17", || {
             format!("cell {cell}: no backend, and a live candidate in view")
         });
-    }
-
-    /// Notes how long a probe took.
-    pub(crate) fn note_probe(&mut self, took: Micros) {
-        let bounds = [10, 30, 100, 300, 1_000, 3_000].map(|ms: Micros| ms * MS);
-        let at = bounds.iter().position(|&bound| took <= bound).unwrap_or(bounds.len());
-        self.shared.totals.probe_latency[at] += 1;
     }
 
     /// What the agent on the node makes of a look at a process: readiness is reported and restarts nothing.

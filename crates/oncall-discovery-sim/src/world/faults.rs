@@ -321,7 +321,7 @@ impl World {
     }
 
     /// Instances of the services that an action is about.
-    fn dependents(&self, index: usize) -> Vec<u32> {
+    pub(crate) fn dependents(&self, index: usize) -> Vec<u32> {
         let hit = &self.memory[index].chosen;
         let within = |id: &u32| {
             hit.binary_search(&(self.fleet.instances[*id as usize].cell / REGIONS as u32)).is_ok()

@@ -9,8 +9,9 @@ use crate::queue::{MS, Micros, S, micros};
 use crate::topology::{REGIONS, Topology};
 use oncall_discovery::auth::Revocations;
 use oncall_discovery::catalog::{Command, Registration};
+use oncall_discovery::health::PassiveRule;
 use oncall_discovery::types::{
-    Address, Cell, Generation, InstanceId, Labels, NodeId, Place, Reason, RegionId, ServiceId,
+    Address, Cell, Generation, InstanceId, Labels, NodeId, Out, Place, Reason, RegionId, ServiceId,
     Source, State, Time, Transition, ZoneId,
 };
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,10 @@ pub struct Instance {
     pub dependency_bad: bool,
     /// Whether that dependency is slow, and fails nothing yet.
     pub dependency_slow: bool,
+    /// When one of its probes failed last.
+    pub probe_failed: Micros,
+    /// Generation of the life before.
+    pub before: Generation,
     /// When its identity was issued.
     pub issued: Time,
     /// Which life; events of another one are void.
@@ -103,6 +108,8 @@ impl Fleet {
             state: State::Ready,
             dependency_bad: false,
             dependency_slow: false,
+            probe_failed: 0,
+            before: Generation::first(0),
             issued: Time(0),
             life: 0,
             generation: Generation::first(0),
@@ -192,6 +199,7 @@ impl World {
         let instance = &mut self.fleet.instances[id as usize];
         instance.truth = Truth::Booting;
         instance.life += 1;
+        instance.before = instance.generation;
         instance.generation = Generation::first((now / MS) as u32 + 1);
         (instance.dependency_bad, instance.issued) = (down, Time(now));
         let (life, cell, node) = (instance.life, instance.cell, instance.node);
@@ -225,6 +233,8 @@ impl World {
             state: State::Gone,
             dependency_bad: false,
             dependency_slow: false,
+            probe_failed: 0,
+            before: Generation::first(0),
             issued: Time(0),
             life: 0,
             generation: Generation::first(0),
@@ -325,7 +335,12 @@ impl World {
                 }
                 self.fleet.instances[id as usize].clock = u32::MAX;
                 self.start_process(id);
+                // What the old process sent last was on its way for long.
+                let life = self.fleet.instances[id as usize].life;
+                let event = Event::Life { instance: id, life, what: Life::LateRenewal };
+                self.shared.push(self.shared.now() + S, event);
             }
+            Life::LateRenewal => self.late_renewal(id),
         }
     }
 
@@ -335,8 +350,7 @@ impl World {
         let now = self.shared.now();
         let Some(instance) = self.fleet.instances.get_mut(id as usize) else { return };
         instance.state = transition.to;
-        let (from, to) = (transition.from, transition.to);
-        self.shared.meters.moved(instance.cell, from, to, transition.reason);
+        self.shared.meters.moved(instance.cell, transition);
         let (cell, truth, zone) = (instance.cell, instance.truth, instance.zone);
         self.probing.forget(id);
         let current = instance.generation == transition.generation;
@@ -369,6 +383,27 @@ impl World {
         }
     }
 
+    /// A renewal of the life before arrives: the new one has the name, and nothing is renewed (I7).
+    fn late_renewal(&mut self, id: u32) {
+        let instance = self.fleet.instances[id as usize];
+        let now = self.shared.time();
+        let group = usize::from(self.group_of(instance.cell));
+        let group = &mut self.control.groups[group];
+        let registered = group.catalog.find(InstanceId(id)).map(|record| record.generation);
+        if registered != Some(instance.generation) {
+            // Nobody could register in the meantime.
+            return;
+        }
+        let mut out = Out::new();
+        let listed = [(InstanceId(id), instance.before)];
+        group.leases.renew(now, &group.catalog, NodeId(instance.node), &listed, &mut out);
+        let refused = !out.sends.is_empty();
+        self.shared.goals.old_generation_refused += u64::from(refused);
+        self.shared.assert(refused, "I7", || {
+            format!("instance {id}: {:?} renewed, it is {:?}", instance.before, instance.generation)
+        });
+    }
+
     fn leave_ready(&mut self, transition: &Transition, truth: Truth, asked: Micros) {
         let id = transition.instance.0;
         let now = self.shared.now();
@@ -377,6 +412,14 @@ impl World {
         if instance.clock == u32::MAX {
             let kind = if transition.reason.deliberate() { Kind::Withdrawal } else { Kind::False };
             instance.clock = self.shared.clocks.begin(kind, id, instance.cell, now);
+        }
+        if transition.reason == Reason::PassiveConfirmed {
+            // A failed probe has to bear the complaints out (I13).
+            let failed = instance.probe_failed;
+            let agrees = failed > 0 && now.saturating_sub(failed) < PassiveRule::default().window.0;
+            self.shared.assert(agrees, "I13", || {
+                format!("instance {id}: complaints alone; its last failed probe was at {failed}")
+            });
         }
         match transition.reason {
             Reason::ProbesFailed | Reason::PassiveConfirmed => {

@@ -300,7 +300,7 @@ impl Full {
         };
         let now = shared.now();
         let state = &mut self.cells[cell as usize];
-        match state.coalescer.note(Time(now), update, windows, Mutants::default()) {
+        match state.coalescer.note(Time(now), update, windows, shared.mutants) {
             Ok(Some(due)) => shared.push(due.0, Event::Flush { cell }),
             Ok(None) => {}
             Err(expected) => {
@@ -352,6 +352,7 @@ impl Full {
             (std::mem::take(&mut state.added), std::mem::take(&mut state.removed));
         shared.totals.flushes += 1;
         let seq = self.ledger.publish(now, index, &added, &removed);
+        self.traffic.watch(index);
         let state = &mut self.cells[index];
         let changes = (added.len() + removed.len()) as u32;
         state.total += changes;
@@ -360,7 +361,7 @@ impl Full {
         let mark = Mark { at: now, total: state.total, changes };
         let grew = state.log.push(Time(now), flush.step.to, mark);
         shared.assert(grew, "I1", || format!("cell {cell}: {:?} is not ahead", flush.step));
-        state.log.trim(Time(now), retention, Mutants::default());
+        state.log.trim(Time(now), retention, shared.mutants);
         state.published.push_back(Published {
             seq,
             step: flush.step,
@@ -501,22 +502,19 @@ impl Full {
         let before = self.subs[sub].cursor();
         let event = if delivery.snapshot {
             let head = SnapshotHead { cursor: end, count: published.count };
-            self.subs[sub].on_snapshot(
-                head,
-                !delivery.corrupt,
-                Time(published.at),
-                Mutants::default(),
-            )
+            self.subs[sub].on_snapshot(head, !delivery.corrupt, Time(published.at), shared.mutants)
         } else {
             let step = Step { from: Revision(delivery.from), ..published.step };
-            self.subs[sub].on_delta(step, !delivery.corrupt, Time(published.at), Mutants::default())
+            self.subs[sub].on_delta(step, !delivery.corrupt, Time(published.at), shared.mutants)
         };
         let after = self.subs[sub].cursor();
         shared.assert(after >= before, "I2", || format!("sub {sub}: {before:?} to {after:?}"));
         match event {
             SubEvent::Applied { by, repaired, first } => {
-                shared.assert(after == Some(end), "I3", || {
-                    format!("sub {sub}: {after:?}, not {end:?}")
+                let from = before.map(|cursor| cursor.rev);
+                let joins = by == By::Snapshot || from == Some(Revision(delivery.from));
+                shared.assert(after == Some(end) && joins, "I3", || {
+                    format!("sub {sub}: {before:?} to {after:?}, by {delivery:?} to {end:?}")
                 });
                 if by == By::Delta {
                     let counters = &mut shared.meters.regions[usize::from(region)];
@@ -609,6 +607,7 @@ impl Full {
     ) {
         let ejection = self.ledger.pair_event(shared.now(), cell as usize, pair);
         if ejection == Ejection::Done {
+            self.traffic.watch(cell as usize);
             shared.totals.ejections += 1;
             let proxy = usize::from(self.ledger.subs[pair.sub as usize].proxy);
             let region = usize::from(self.proxies[proxy].region);

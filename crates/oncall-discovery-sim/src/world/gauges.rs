@@ -9,7 +9,7 @@ use crate::ledger::Counts;
 use crate::queue::{Micros, S};
 use crate::topology::REGIONS;
 use oncall_discovery::proxy::LinkState;
-use oncall_discovery::types::{ProberId, Reason, State, Time};
+use oncall_discovery::types::{ProberId, Reason, State, Time, Transition};
 use serde::{Deserialize, Serialize};
 
 /// Sub-buckets of a doubling.
@@ -197,7 +197,7 @@ pub struct Counters {
 /// Counters of all regions, and the levels that are kept up to date with them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Meters {
-    pub(crate) regions: [Counters; REGIONS],
+    pub(crate) regions: Box<[Counters; REGIONS]>,
     /// Instances in each state.
     pub(crate) states: [[u32; State::ALL.len()]; REGIONS],
     /// READY instances of each cell, and how many there are to be.
@@ -205,7 +205,12 @@ pub(crate) struct Meters {
     pub(crate) target: Vec<u32>,
     /// Instances of each cell that take requests, whatever the catalog says.
     pub(crate) live: Vec<u32>,
-    serves: Vec<bool>,
+    /// Whether an instance takes requests, and its state.
+    facts: Vec<(bool, State)>,
+    /// READY instances that take no requests.
+    dead: [u32; REGIONS],
+    /// Instances that would take requests and are UNHEALTHY or EXPIRED.
+    shut_out: [u32; REGIONS],
     /// Changes that wait for their publication.
     pub(crate) pending: [i64; REGIONS],
     /// When a group of the region was last seen without a leader, or its probers without power.
@@ -241,16 +246,19 @@ impl Meters {
             meters.ready[cell as usize] += 1;
             meters.live[cell as usize] += 1;
             meters.states[cell_region(cell)][State::Ready as usize] += 1;
-            meters.serves.push(true);
+            meters.facts.push((true, State::Ready));
         }
         meters.target = meters.ready.clone();
         meters
     }
 
     /// An accepted transition.
-    pub(crate) fn moved(&mut self, cell: u32, from: Option<State>, to: State, reason: Reason) {
+    pub(crate) fn moved(&mut self, cell: u32, transition: &Transition) {
         let region = cell_region(cell);
-        self.regions[region].reasons[reason as usize] += 1;
+        let (from, to) = (transition.from, transition.to);
+        self.regions[region].reasons[transition.reason as usize] += 1;
+        let known = self.fact(transition.instance.0);
+        self.set_fact(transition.instance.0, region, (known.0, to));
         if let Some(from) = from {
             let count = &mut self.states[region][from as usize];
             *count = count.saturating_sub(1);
@@ -263,14 +271,30 @@ impl Meters {
 
     /// An instance starts or stops to take requests.
     pub(crate) fn serve(&mut self, id: u32, cell: u32, serves: bool) {
-        let id = id as usize;
-        if self.serves.len() <= id {
-            self.serves.resize(id + 1, false);
-        }
-        if std::mem::replace(&mut self.serves[id], serves) != serves {
+        let (served, state) = self.fact(id);
+        if served != serves {
+            self.set_fact(id, cell_region(cell), (serves, state));
             let live = &mut self.live[cell as usize];
             *live = if serves { *live + 1 } else { live.saturating_sub(1) };
         }
+    }
+
+    fn fact(&self, id: u32) -> (bool, State) {
+        self.facts.get(id as usize).copied().unwrap_or((false, State::Gone))
+    }
+
+    fn set_fact(&mut self, id: u32, region: usize, fact: (bool, State)) {
+        let at = id as usize;
+        if self.facts.len() <= at {
+            self.facts.resize(at + 1, (false, State::Gone));
+        }
+        let old = std::mem::replace(&mut self.facts[at], fact);
+        let dead = |(serves, state): (bool, State)| u32::from(!serves && state == State::Ready);
+        let out = |(serves, state): (bool, State)| {
+            u32::from(serves && matches!(state, State::Unhealthy | State::Expired))
+        };
+        self.dead[region] = self.dead[region] + dead(fact) - dead(old);
+        self.shut_out[region] = self.shut_out[region] + out(fact) - out(old);
     }
 
     /// A probe failed.
@@ -302,6 +326,10 @@ pub struct Levels {
     pub follower_lag_s: f64,
     /// Instances by state, in the order of [`State::ALL`].
     pub states: [u32; State::ALL.len()],
+    /// READY instances that take no requests; not observable, for the truth.
+    pub dead: u32,
+    /// UNHEALTHY or EXPIRED instances that would take requests; not observable, for the truth.
+    pub shut_out: u32,
     /// READY instances as a share of the target.
     pub ready_share: f64,
     /// Shares of the region's services below 50, 80 and 95 % of their targets.
@@ -354,7 +382,7 @@ impl World {
     pub fn gauges(&self) -> Gauges {
         Gauges {
             t_s: self.now_s(),
-            counters: self.shared.meters.regions,
+            counters: *self.shared.meters.regions,
             levels: std::array::from_fn(|region| self.levels(region)),
             rollout: self.shared.meters.rollout,
         }
@@ -385,6 +413,8 @@ impl World {
             levels.quarantined += (0..super::probing::PROBERS).filter(quarantined).count() as u32;
         }
         levels.states = self.shared.meters.states[region];
+        levels.dead = self.shared.meters.dead[region];
+        levels.shut_out = self.shared.meters.shut_out[region];
         levels.pending = self.shared.meters.pending[region].max(0) as u64;
     }
 
@@ -467,4 +497,67 @@ fn insert(worst: &mut [f64; 5], share: f64) {
     let Some(at) = worst.iter().position(|&other| share < other) else { return };
     worst[at..].rotate_right(1);
     worst[at] = share;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a sorted list: every quantile lies within the bucket of the true one, a fifth wide at most.
+        #[test]
+        fn quantiles_are_those_of_the_list(
+            mut times in prop::collection::vec(300_u64..4_000_000_000, 1..200),
+            share in 0.0_f64..1.0,
+        ) {
+            let mut histogram = Histogram::default();
+            for &time in &times {
+                histogram.add(time, 1);
+            }
+            times.sort_unstable();
+            let rank = ((share * times.len() as f64).ceil() as usize).clamp(1, times.len());
+            let truth = times[rank - 1] as f64 / S as f64;
+            let found = histogram.quantile(share).unwrap();
+            prop_assert_eq!(histogram.count(), times.len() as u64);
+            prop_assert!((truth * 0.79..=truth * 1.26).contains(&found), "{} for {}", found, truth);
+        }
+    }
+
+    #[test]
+    fn a_difference_holds_what_lies_between() {
+        let mut histogram = Histogram::default();
+        histogram.add(3 * S, 5);
+        let earlier = histogram;
+        histogram.add(20 * S, 7);
+        let between = histogram.since(&earlier);
+        assert_eq!((between.count(), earlier.count(), histogram.count()), (7, 5, 12));
+        assert!((16.0..24.0).contains(&between.quantile(0.5).unwrap()));
+        assert_eq!(Histogram::default().quantile(0.5), None);
+        histogram.add(Micros::MAX, 1);
+        assert_eq!(histogram.count(), 13, "what is longer than two hours is in the last bucket");
+    }
+
+    /// The buckets cover the line: each begins where the one before ends.
+    #[test]
+    fn buckets_begin_where_others_end() {
+        let edge = |index: usize| lower(index) as Micros;
+        for index in 1..SUB * DOUBLINGS {
+            let mut histogram = Histogram::default();
+            histogram.add(edge(index), 1);
+            histogram.add(edge(index) - 1, 1);
+            let filled: Vec<usize> =
+                (0..SUB * DOUBLINGS).filter(|at| histogram.0[at / SUB][at % SUB] == 1).collect();
+            assert_eq!(filled, [index - 1, index]);
+        }
+    }
+
+    #[test]
+    fn the_worst_five_are_the_five_smallest() {
+        let mut worst = [f64::INFINITY; 5];
+        for share in [0.9, 0.2, 1.0, 0.4, 0.8, 0.1, 0.7, 0.3] {
+            insert(&mut worst, share);
+        }
+        assert_eq!(worst, [0.1, 0.2, 0.3, 0.4, 0.7]);
+    }
 }

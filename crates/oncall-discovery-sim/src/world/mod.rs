@@ -37,7 +37,6 @@ use crate::noise::Noise;
 use crate::queue::{Micros, S, micros};
 use crate::schedule::Scenario;
 use crate::topology::{REGIONS, Scale, Shape, Topology};
-use bill::Books;
 use control::Control;
 use faults::Memory;
 use fleet::Fleet;
@@ -47,6 +46,7 @@ use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::dials::{DialError, Dials};
 use oncall_discovery::distrib::{CellStore, Cursor};
 use oncall_discovery::health::HealthRules;
+use oncall_discovery::mutants::Mutants;
 use oncall_discovery::types::{
     Directory, DirectoryError, InstanceId, Out, Reason, RegionId, ServiceId, ServiceKey, ShardId,
     Source, State, Term, Time, Transition,
@@ -142,7 +142,6 @@ impl World {
         let share = Share::of(&setup.shape);
         let mut shared = Shared::new(noise, &setup.dials, setup.verify, share);
         shared.meters = Meters::new(topology.cells(), topology.instances.iter().map(|i| i.cell));
-        shared.books = Books::new(cross_region(&topology));
         let fleet = Fleet::new(&topology);
         let directory = directory(&topology)?;
         let shards: Vec<u8> = (0..topology.services.len())
@@ -186,6 +185,7 @@ impl World {
             group.decider.lead(&group.catalog, &mut Out::new());
         }
         world.start_traffic();
+        world.shared.books.declare(world.plane.traffic.spare());
         world.cover_all();
         world.prime_probes();
         world.look_at_all();
@@ -205,6 +205,17 @@ impl World {
                 group.leases.cover(row);
             }
         }
+    }
+
+    /// The same with safeguards taken out, for tests that want to see the damage.
+    #[must_use]
+    pub fn with_mutants(mut self, mutants: Mutants) -> Self {
+        self.shared.mutants = mutants;
+        self.fleet.revocations = self.fleet.revocations.with_mutants(mutants);
+        for group in &mut self.control.groups {
+            group.set_mutants(mutants);
+        }
+        self
     }
 
     /// Plays until a time, microseconds; events at that time are played.
@@ -272,8 +283,8 @@ impl World {
                 self.on_life(instance, life, what);
                 self.look_again(instance);
             }
-            Event::Lease { instance: group, .. } => {
-                self.control.on_lease_timer(group as usize, shared);
+            Event::Lease { group } => {
+                self.control.on_lease_timer(usize::from(group), shared);
             }
             Event::Probes => self.on_probes(),
             Event::Probe { instance, life, prober, answer } => {
@@ -311,6 +322,9 @@ impl World {
                 let region = self.topology.nodes[usize::from(proxy)].region;
                 let confirmed = self.confirmed(region);
                 self.plane.on_heartbeat(&mut self.shared, proxy, (session, beat), confirmed);
+                if self.shared.verify {
+                    self.check_told(proxy);
+                }
             }
             Event::Pair { cell, pair } => self.plane.on_pair(shared, cell, pair),
             Event::Complaint { sub, instance } => self.on_complaint(sub, instance),
@@ -358,7 +372,7 @@ impl World {
     pub fn quiet(&mut self) {
         self.shared.record = false;
         self.shared.clocks.quiet();
-        (self.rows, self.trail) = (Vec::new(), Vec::new());
+        (self.rows, self.trail, self.taken) = (Vec::new(), Vec::new(), Totals::default());
     }
 
     /// The scenario.
@@ -496,17 +510,6 @@ fn check_shape(shape: &Shape) -> Result<(), SetupError> {
         Some((_, field, value, expected)) => Err(SetupError::Shape { field, value, expected }),
         None => Ok(()),
     }
-}
-
-/// Instances of cross-region services by region.
-fn cross_region(topology: &Topology) -> [u32; REGIONS] {
-    let mut counts = [0; REGIONS];
-    for placed in &topology.instances {
-        let service = placed.cell as usize / REGIONS;
-        counts[fleet::cell_region(placed.cell)] +=
-            u32::from(topology.services[service].cross_region);
-    }
-    counts
 }
 
 fn directory(topology: &Topology) -> Result<Directory, DirectoryError> {

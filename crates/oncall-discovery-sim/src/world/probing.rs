@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// Time between two looks at the buckets of a large fleet, and of a small one.
 const TICKS: [Micros; 2] = [10 * MS, 50 * MS];
 /// Instances from which a fleet is large.
-const LARGE: u32 = 5_000;
+const LARGE: u32 = 20_000;
 /// The longest interval that the dial allows, so that no tick plays less than one bucket.
 const INTERVAL_MAX: Micros = 15 * S;
 /// Probers of a region.
@@ -54,6 +54,9 @@ pub(crate) struct Probing {
     node_burst: Vec<Micros>,
     stopped: [Micros; REGIONS],
     burst_number: u64,
+    /// Probes of a bucket that are played; empty between buckets.
+    #[serde(skip)]
+    closer: Vec<(u32, u8, u64)>,
 }
 
 impl Probing {
@@ -73,6 +76,7 @@ impl Probing {
             node_burst: vec![0; nodes],
             stopped: [0; REGIONS],
             burst_number: 0,
+            closer: Vec::new(),
         }
     }
 
@@ -176,6 +180,8 @@ impl World {
     /// The probes that are due within a tick.
     pub(crate) fn on_probes(&mut self) {
         let now = self.shared.now();
+        let any_bad = self.probing.bad_prober_until.iter().any(|&until| until > now)
+            || self.probing.stopped.iter().any(|&until| until > now);
         for region in 0..REGIONS {
             let phases = self.probing.buckets[region].len() as u64;
             let place = |rounds: u64| ((u128::from(rounds) * u128::from(phases)) >> 32) as u64;
@@ -184,7 +190,7 @@ impl World {
             let to = from + (self.probing.tick << 32) / interval;
             self.probing.rounds[region] = to;
             for at in place(from)..place(to) {
-                self.probe_bucket(region, (at % phases) as usize, at / phases);
+                self.probe_bucket(region, (at % phases) as usize, at / phases, any_bad);
             }
         }
         self.shared.push(now + self.probing.tick, Event::Probes);
@@ -194,35 +200,40 @@ impl World {
     }
 
     /// One bucket of probes.
-    fn probe_bucket(&mut self, region: usize, slot: usize, round: u64) {
+    fn probe_bucket(&mut self, region: usize, slot: usize, round: u64, any_bad: bool) {
         if self.probing.buckets[region][slot].is_empty() {
             return;
         }
-        let now = self.shared.now();
         let noise = self.shared.noise;
         let bucket = std::mem::take(&mut self.probing.buckets[region][slot]);
-        let any_bad = self.probing.bad_prober_until.iter().any(|&until| until > now)
-            || self.probing.stopped.iter().any(|&until| until > now);
         let agreeing = self.shared.led(region).confirming_probers as u8;
         let lost = (self.topology.shape.loss.calm * 4_294_967_296.0) as u64;
         let (mut probes, mut quiet) = (0, 0);
+        // What has to be looked at closer is set aside, so that the loop itself is about a few bytes.
+        let mut closer = std::mem::take(&mut self.probing.closer);
+        let Probing { look, home, quiet: counts, .. } = &mut self.probing;
         for &id in &bucket {
-            let look = self.probing.look[id as usize];
+            let look = look[id as usize];
             if look == UNPROBED {
                 continue;
             }
+            let home = usize::from(home[id as usize]);
             for turn in 0..agreeing {
                 probes += 1;
                 let word =
                     noise.word(Draw::ProbeLoss, u64::from(id) | u64::from(turn) << 40, round);
                 if look == FINE && !any_bad && word >> 32 >= lost {
-                    self.probing.quiet[usize::from(self.probing.home[id as usize])] += 1;
+                    counts[home] += 1;
                     quiet += 1;
                 } else {
-                    self.probe(id, turn, word);
+                    closer.push((id, turn, word));
                 }
             }
         }
+        for (id, turn, word) in closer.drain(..) {
+            self.probe(id, turn, word);
+        }
+        self.probing.closer = closer;
         self.shared.totals.probes += probes;
         let counters = &mut self.shared.meters.regions[region];
         counters.probes += probes;
@@ -306,7 +317,6 @@ impl World {
         let silent =
             lost || !in_time || instance.truth == Truth::Frozen || self.fleet.node_away[node] > 0;
         let wait = if silent && !ok { timeout } else { answers_after };
-        self.note_probe(wait);
         let spread = dials.probe_interval_s * dials.probe_jitter_pct / 100.0;
         let jitter = (u64::from(word as u32) * micros(spread)) >> 32;
         let answer = if ok { Answer::Ok } else { Answer::Failed };
@@ -333,6 +343,7 @@ impl World {
         let ok = answer == Answer::Ok;
         self.shared.totals.probe_failures += u64::from(!ok);
         if !ok {
+            self.fleet.instances[id as usize].probe_failed = now.0;
             let place = (instance.node, instance.zone);
             self.shared.meters.probe_failed(instance.cell, place, prober);
         }
@@ -410,7 +421,11 @@ impl World {
         self.shared.meters.regions[region].guard_held += held;
         self.shared.goals.guard_held_a_removal += held;
         for timer in out.timers {
-            self.shared.push(timer.at.0, Event::Review { group: number as u16 });
+            let review_at = &mut self.control.groups[number].review_at;
+            if timer.at.0 < *review_at {
+                *review_at = timer.at.0;
+                self.shared.push(timer.at.0, Event::Review { group: number as u16 });
+            }
         }
         for message in out.sends {
             match message.body {
@@ -467,6 +482,10 @@ impl World {
     /// The decider looks again at what it held back.
     pub(crate) fn on_review(&mut self, number: usize) {
         let group = &mut self.control.groups[number];
+        if group.review_at != self.shared.now() {
+            return;
+        }
+        group.review_at = Micros::MAX;
         let mut out = Out::new();
         if group.live_leader().is_some() {
             group.decider.on_timer(self.shared.time(), &group.catalog, &mut out);

@@ -8,6 +8,7 @@ use crate::queue::{Micros, S};
 use crate::topology::REGIONS;
 use oncall_discovery::dials::Dials;
 use oncall_discovery::distrib::{Bucket, ServiceLane};
+use oncall_discovery::mutants::Mutant;
 use oncall_discovery::proxy::LinkState;
 use oncall_discovery::types::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -189,7 +190,10 @@ impl Full {
             let cell = self.sub_cell[sub as usize] as usize;
             let count = self.cells[cell].newest().map_or(0, |newest| newest.count);
             let bytes = HEADER_BYTES + u64::from(count) * ENDPOINT_BYTES;
-            if let Err(at) = relay.budget.take(Time(now), bytes) {
+            let unbounded = shared.mutants.has(Mutant::NoSnapshotBudget);
+            if let Err(at) = relay.budget.take(Time(now), bytes)
+                && !unbounded
+            {
                 if relay.wake_at <= now || at.0 < relay.wake_at {
                     relay.wake_at = at.0.max(now + 1);
                     shared.push(relay.wake_at, Event::Snapshots { relay: number });

@@ -115,15 +115,7 @@ impl World {
             self.shared.meters.regions[region].renewals += renewals;
         }
         self.look_for_leaders();
-        let mut traffic = Counts::default();
-        for cell in 0..self.plane.cells.len() {
-            let counts = self.plane.ledger.take(now, cell);
-            traffic.add(&counts, 1.0);
-            self.count_traffic(cell, &counts);
-            if counts.no_backend > 0.0 && self.shared.verify {
-                self.check_no_backend(cell as u32);
-            }
-        }
+        let traffic = self.take_traffic();
         self.charge();
         self.shared.totals.traffic.add(&traffic, 1.0);
         if traffic.no_backend > 0.0 {

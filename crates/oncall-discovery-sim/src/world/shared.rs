@@ -13,6 +13,7 @@ use oncall_discovery::dials::Dials;
 use oncall_discovery::mutants::Mutants;
 use oncall_discovery::types::{Span, Time};
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 
 /// Something that happens in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -25,8 +26,8 @@ pub(crate) enum Event {
     Ask { slot: u32 },
     /// A part of an instance's life; void for another life.
     Life { instance: u32, life: u32, what: Life },
-    /// The lease of an instance may have run out.
-    Lease { instance: u32, life: u32 },
+    /// A lease of a group may have run out.
+    Lease { group: u16 },
     /// The next bucket of probes.
     Probes,
     /// A probe that matters is answered or given up.
@@ -118,6 +119,8 @@ pub(crate) enum Life {
     },
     /// Its node is back: a new process at the same address.
     Return,
+    /// A renewal that the process before it had sent arrives.
+    LateRenewal,
 }
 
 /// How a probe ended.
@@ -177,9 +180,6 @@ pub struct Totals {
     pub complaints: u64,
     /// No-backend results although a permitted region had an instance that serves.
     pub no_backend_permitted: f64,
-    /// Attempts of probes that were played, by how long they took: up to 10, 30, 100, 300, 1,000, 3,000 ms, and
-    /// longer. Those of a healthy fleet that are not played belong to the first.
-    pub probe_latency: [u64; 7],
 }
 
 /// "Sometimes" goals: what tests must have reached, so that they do not pass for want of trying.
@@ -251,6 +251,8 @@ pub enum Trace {
     NotReady(u32, Micros),
     /// It died; its clock starts.
     Died(u32),
+    /// A service's dependency fails that share of its attempts from now on.
+    Soft(u16, f64),
 }
 
 /// What all parts of a world share.
@@ -280,8 +282,6 @@ pub(crate) struct Shared {
     pub(crate) verify: bool,
     /// Safeguards that tests take out.
     pub(crate) mutants: Mutants,
-    /// Exponential quantiles, for hops: a table look-up instead of a logarithm.
-    tails: Vec<f32>,
     /// Numbers draws that have no other index.
     counter: u64,
     /// The course, if it is recorded.
@@ -291,6 +291,13 @@ pub(crate) struct Shared {
 
 /// Quantiles in the table.
 const QUANTILES: usize = 4096;
+
+/// Quantiles of the exponential distribution with mean 1, at the middles of equal parts, for hops: a look-up in
+/// place of a logarithm. One table for all worlds: a batch that is played in turns finds it in the cache.
+static TAILS: LazyLock<Vec<f32>> = LazyLock::new(|| {
+    let tail = |i: usize| -oncall_core::math::ln(1.0 - (i as f64 + 0.5) / QUANTILES as f64) as f32;
+    (0..QUANTILES).map(tail).collect()
+});
 
 /// One hop: base and mean of the exponential part, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -314,8 +321,6 @@ pub(crate) const HOP_REPLICA: Hop = Hop { base: 800.0, tail: 700.0 };
 
 impl Shared {
     pub(crate) fn new(noise: Noise, dials: &Dials, verify: bool, share: Share) -> Self {
-        let tail =
-            |i: usize| -oncall_core::math::ln(1.0 - (i as f64 + 0.5) / QUANTILES as f64) as f32;
         Self {
             queue: Queue::new(),
             noise,
@@ -334,7 +339,6 @@ impl Shared {
             violations: Vec::new(),
             verify,
             mutants: Mutants::default(),
-            tails: (0..QUANTILES).map(tail).collect(),
             counter: 0,
             course: None,
         }
@@ -365,7 +369,7 @@ impl Shared {
     #[inline]
     pub(crate) fn hop(&self, hop: Hop, draw: Draw, entity: u64, index: u64) -> Micros {
         let at = (self.noise.word(draw, entity, index) >> 52) as usize;
-        (hop.base + hop.tail * f64::from(self.tails[at])) as Micros
+        (hop.base + hop.tail * f64::from(TAILS[at])) as Micros
     }
 
     /// A number that no other draw of this kind uses.

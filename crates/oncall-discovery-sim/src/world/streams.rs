@@ -6,7 +6,7 @@ use crate::noise::{Draw, pair};
 use crate::queue::{Micros, S, micros};
 use crate::topology::{REGIONS, Topology};
 use oncall_discovery::distrib::{Answer, Cursor, Retention, SnapshotCause, answer};
-use oncall_discovery::mutants::Mutants;
+use oncall_discovery::mutants::Mutant;
 use oncall_discovery::proxy::{CellSub, Link, LinkState, SubEvent, Tend};
 use oncall_discovery::types::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -248,7 +248,7 @@ impl Full {
         let cell = number as usize;
         let age = Shared::span_s(shared.relay[cell % REGIONS].delta_retention_s);
         let rule = Retention { age, ..Retention::default() };
-        self.cells[cell].log.trim(Time(now), rule, Mutants::default());
+        self.cells[cell].log.trim(Time(now), rule, shared.mutants);
         let head = self.cells[cell].head();
         let watch = self.subs[at].watch(Full::cell_of(number));
         let source = &self.relays[usize::from(relay)];
@@ -423,7 +423,7 @@ impl Full {
         }
         let proxy = &mut self.proxies[usize::from(id)];
         // Where nothing was lost, every head is known or on its way: looking would confirm, no more.
-        if !proxy.gapped && !shared.verify {
+        if !proxy.gapped && !shared.verify || shared.mutants.has(Mutant::NoHeartbeat) {
             return;
         }
         proxy.gapped = false;

@@ -9,6 +9,7 @@ use super::shared::Shared;
 use crate::ledger::{REMOTE, Sub};
 use crate::queue::Micros;
 use crate::topology::{REGIONS, Service, Topology};
+use oncall_discovery::distrib::Cursor;
 use oncall_discovery::policy::{
     Access, Failover, OwnerView, Ownership, REGIONS_MAX, RegionSet, ServicePolicy,
 };
@@ -34,6 +35,14 @@ pub(crate) struct Writer {
     pub(crate) to: [Option<u8>; REGIONS],
 }
 
+/// A head that a proxy was told of and had not reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) at: Micros,
+    pub(crate) session: u32,
+    pub(crate) head: Cursor,
+}
+
 /// What policy knows and decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Traffic {
@@ -44,6 +53,12 @@ pub(crate) struct Traffic {
     /// By the callers' cell.
     pub(crate) failover: Vec<Failover>,
     pub(crate) shares: Vec<[f64; REGIONS]>,
+    /// Cells whose callers may see less than what is published, or publish less, and whether each is listed: only
+    /// there can failover begin or end.
+    pub(crate) watched: Vec<u32>,
+    is_watched: Vec<bool>,
+    /// Dials of failover by which everything was looked at last.
+    pub(crate) rules: [(f64, f64); REGIONS],
     /// For each subscription the one of the same proxy and service at home.
     pub(crate) twin: Vec<u32>,
     /// Refused micro-requests a second, by subscription at home.
@@ -52,6 +67,9 @@ pub(crate) struct Traffic {
     pub(crate) aged: Vec<u8>,
     /// Largest number of retries of the second before.
     pub(crate) retries_max: u8,
+    /// In verify mode: what subscriptions were told of (I20).
+    #[serde(skip)]
+    pub(crate) told: Vec<Told>,
     /// Endpoints that proxies complain about, for the deciders: subscription and instance.
     #[serde(skip)]
     pub(crate) complaints: Vec<(u32, u32)>,
@@ -113,12 +131,41 @@ impl Traffic {
             writer_of,
             failover: vec![Failover::default(); topology.cells()],
             shares: (0..topology.cells()).map(home).collect(),
+            watched: Vec::new(),
+            is_watched: vec![false; topology.cells()],
+            rules: [(-1.0, -1.0); REGIONS],
             twin: twins(topology, proxies_of_subs, sub_cell),
             refused: vec![0; sub_cell.len()],
             aged: vec![0; topology.nodes.len()],
             retries_max: 0,
+            told: Vec::new(),
             complaints: Vec::new(),
         }
+    }
+
+    /// Instances that services declare as spare for other regions, by region.
+    pub(crate) fn spare(&self) -> [f64; REGIONS] {
+        let mut spare = [0.0; REGIONS];
+        for policy in self.policies.iter().filter(|policy| !policy.order.is_empty()) {
+            for (sum, &count) in spare.iter_mut().zip(&policy.spare) {
+                *sum += f64::from(count);
+            }
+        }
+        spare
+    }
+
+    /// Something changed that callers of a cell may see as less.
+    #[inline]
+    pub(crate) fn watch(&mut self, cell: usize) {
+        if !self.is_watched[cell] && !self.policies[cell / REGIONS].order.is_empty() {
+            self.is_watched[cell] = true;
+            self.watched.push(cell as u32);
+        }
+    }
+
+    /// Nothing is amiss in a cell any more.
+    pub(crate) fn unwatch(&mut self, cell: usize) {
+        self.is_watched[cell] = false;
     }
 
     pub(crate) fn writer(&self, service: usize) -> Option<&Writer> {

@@ -63,6 +63,12 @@ pub struct Revocations {
 }
 
 impl Revocations {
+    /// The same with safeguards taken out, for tests.
+    #[must_use]
+    pub fn with_mutants(self, mutants: Mutants) -> Self {
+        Self { mutants, ..self }
+    }
+
     /// Refuses a subject's tokens issued until `at`, and its connections until it shows a later one.
     pub fn revoke(&mut self, subject: Subject, at: Time) {
         let since = self.since.entry(subject).or_insert(at);
