@@ -23,6 +23,9 @@ use oncall_heuristics::tuned::{DEFAULT, Table as Tuneds};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+/// The scripted operator.
+const OPERATOR: &str = "operator";
+
 /// Settings that must fit their own scenario only.
 const OWN_ONLY_MIN: usize = 6;
 
@@ -118,7 +121,7 @@ fn rows(scenarios: &[Scenario], tuned: &Tuneds) -> anyhow::Result<Vec<Row>> {
         let policy = Contender::parse(&setting_of(tuned, name, DEFAULT)?.to_string())?;
         rows.push(Row { name: name.to_owned(), home: None, policy });
     }
-    rows.push(named("operator")?);
+    rows.push(named(OPERATOR)?);
     Ok(rows)
 }
 
@@ -139,6 +142,20 @@ fn checks(cross: &Cross) -> Vec<Check> {
         passed: own >= OWN_ONLY_MIN.min(all),
         found: format!("{own} of {all}"),
     }];
+    // The operator is no setting.
+    let settings = (0..cross.rows.len()).filter(|row| cross.rows[*row].0 != OPERATOR);
+    let worst = settings
+        .map(|row| (cross.costs_elsewhere(row).into_iter().fold(f64::NEG_INFINITY, f64::max), row));
+    if let Some((cost, row)) = worst.min_by(|a, b| a.0.total_cmp(&b.0)) {
+        checks.push(Check {
+            what: format!(
+                "every setting costs at least {:.0} % of the gap in some other scenario",
+                100.0 * COST_MIN
+            ),
+            passed: cost >= COST_MIN,
+            found: format!("{} at most {:.0} %", cross.rows[row].0, 100.0 * cost),
+        });
+    }
     let row = |name: &str| cross.rows.iter().position(|(known, _)| known == name);
     if let Some(safest) = row("safest") {
         let ratio = cross.ops_ratio(safest);
