@@ -84,6 +84,8 @@ pub struct Messages {
     callers: Vec<Caller>,
     fifo: BTreeMap<(Peer, Peer), Micros>,
     failing: Vec<bool>,
+    /// Share of the attempts that a dependency fails, by service.
+    soft: Vec<f64>,
     stale: Vec<bool>,
     ever_ready: Vec<bool>,
     clocks: Vec<Option<(Micros, Option<Micros>)>>,
@@ -117,6 +119,7 @@ impl Messages {
             callers: Vec::new(),
             fifo: BTreeMap::new(),
             failing: vec![false; instances],
+            soft: vec![0.0; topology.services.len()],
             stale: vec![false; instances],
             ever_ready,
             clocks: vec![None; instances],
@@ -248,6 +251,7 @@ impl Messages {
                 self.give_publisher(at, PublisherInput::Update(update));
             }
             Trace::Failing(id, failing) => self.failing[id as usize] = failing,
+            Trace::Soft(service, share) => self.soft[usize::from(service)] = share,
             Trace::Ready(id) => {
                 self.stale[id as usize] = false;
                 self.ever_ready[id as usize] = true;
@@ -367,6 +371,13 @@ impl Messages {
         self.queue.push(now + (gap * S as f64) as Micros, Event::Call(at));
     }
 
+    /// Whether a dependency fails one attempt.
+    fn misses(&self, service: ServiceId, (at, attempt): (usize, u32), call: u64) -> bool {
+        let share = self.soft[service.index()];
+        let key = pair(at as u32, attempt) | 1 << 63;
+        share > 0.0 && self.noise.uniform(Draw::Pick, key, call) < share
+    }
+
     /// One request, from its first attempt to its end.
     fn call(&mut self, at: usize) {
         let (now, caller) = (Time(self.queue.now()), self.callers[at]);
@@ -399,6 +410,9 @@ impl Messages {
                     let result = if self.failing[id] {
                         self.sampled.counts.failures += 1.0;
                         AttemptResult::ConnectRefused
+                    } else if self.misses(caller.service, (at, attempts), caller.calls) {
+                        self.sampled.counts.soft += 1.0;
+                        AttemptResult::FailedAfterSend
                     } else {
                         AttemptResult::Served
                     };

@@ -35,6 +35,16 @@ fn setup(seed: u64, instances: u32, ejection: bool) -> Setup {
     setup
 }
 
+/// A dependency that nobody's readiness follows; two errors in a row eject.
+fn dependency(seed: u64) -> Setup {
+    let mut setup = setup(seed, 0, true);
+    let fails = Action::BadDependency { services: 12, for_s: 60.0, fails: 0.3, slow_s: 0.0 };
+    setup.scenario.plan = vec![Planned { at_s: 40.0, action: fails }];
+    setup.dials.dependency_mode = 0.0;
+    setup.dials.ejection_errors = 2.0;
+    setup
+}
+
 fn row(sampled: &Sampled) -> [(&'static str, f64); 5] {
     [
         ("stale", sampled.counts.stale),
@@ -101,4 +111,40 @@ fn with_ejection_too() {
         let late = name == "last" && (-0.06..0.0).contains(&relative);
         assert!(z.abs() < 4.0 || late, "{name} differs by {relative:.3}: z = {z:.2}");
     }
+}
+
+/// Single attempts that fail, retries that are independent of them, and endpoints that serve and are ejected for
+/// a run of misses.
+#[test]
+fn with_a_dependency_that_fails_some() {
+    let mut sums = [(0.0, 0.0); 4];
+    let worlds = 12;
+    let mut squares = [0.0; 4];
+    for seed in 0..worlds {
+        let mut world = World::new(dependency(seed)).unwrap();
+        let bases = world.bases();
+        world.record();
+        world.run();
+        let course = world.take_course();
+        assert!(world.totals().ejections > 50, "{}", world.totals().ejections);
+        let key = EpisodeKey::new(seed, 1, Split::Test, Generator::Pcg);
+        let messages = Messages::new(&world, bases, Noise::new(key));
+        let sampled = messages.run(&course, 10_000_000, (LENGTH_S * 1e6) as u64);
+        let of = |counts: &oncall_discovery_sim::ledger::Counts| {
+            [counts.soft, counts.retries, counts.failed, counts.no_backend]
+        };
+        let (found, due) = (of(&sampled.counts), of(&expected(&world).counts));
+        for at in 0..4 {
+            sums[at].0 += found[at];
+            sums[at].1 += due[at];
+            squares[at] += (found[at] - due[at]).powi(2);
+        }
+    }
+    for (at, name) in ["soft", "retries", "failed", "no-backend"].into_iter().enumerate() {
+        let (found, due) = sums[at];
+        let z = (found - due) / squares[at].sqrt().max(1.0);
+        eprintln!("{name}: {found:.0} sampled, {due:.1} expected, z = {z:.2}");
+        assert!(z.abs() < 4.0, "{name}: {found} sampled, {due} expected");
+    }
+    assert!(sums[0].0 > 10_000.0 && sums[2].0 > 1_000.0, "hardly tried: {sums:?}");
 }

@@ -1,6 +1,6 @@
 //! The accounts of one cell: published epochs, who is at which, and what that means per second.
 
-use super::members::{CALLERS, Calls, Counts, Load, Members, Outcome, Pool, ZONES};
+use super::members::{CALLERS, Calls, Counts, Hits, Load, Members, Outcome, Pool, ZONES};
 use super::misses::Curve;
 use super::pairs::Private;
 use super::tail::Tail;
@@ -157,7 +157,7 @@ impl CellLedger {
     pub(crate) fn sum_rates(&mut self) {
         let mut rate = Counts::default();
         for epoch in &self.epochs {
-            for caller in 0..CALLERS {
+            for caller in (0..CALLERS).filter(|&caller| epoch.mass[caller] > 0) {
                 epoch.add_rate(&mut rate, caller as u8, epoch.mass[caller] as f64);
             }
         }
@@ -229,6 +229,15 @@ impl Epoch {
         match &self.bad {
             None => self.members.clean_outcome(caller),
             Some(bad) => bad[usize::from(caller)],
+        }
+    }
+
+    /// Where the attempts of one request go.
+    #[inline]
+    pub(crate) fn hits(&self, caller: u8) -> Hits {
+        match &self.bad {
+            None => self.members.clean_hits(caller),
+            Some(bad) => bad[usize::from(caller)].hits,
         }
     }
 

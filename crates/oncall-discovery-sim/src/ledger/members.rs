@@ -201,6 +201,12 @@ impl Default for Calls {
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
+    pub(crate) hits: Hits,
+}
+
+/// Where the attempts of one request go.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Hits {
     /// Expected failing attempts in the first and second pool.
     pub(crate) failing: [f64; 2],
     /// Expected attempts at one endpoint that serves, in the first and second pool.
@@ -302,6 +308,19 @@ impl Members {
         self.0.iter().map(|pool| pool.good()).sum()
     }
 
+    /// Where the one attempt goes if nothing is bad.
+    #[inline]
+    pub(crate) fn clean_hits(&self, caller: u8) -> Hits {
+        let (first, rest) = self.pools(caller);
+        let each = |n: u32| 1.0 / f64::from(n);
+        let visits = match (first.n, rest.n) {
+            (0, 0) => [0.0, 0.0],
+            (0, n) => [0.0, each(n)],
+            (n, _) => [each(n), 0.0],
+        };
+        Hits { failing: [0.0; 2], visits }
+    }
+
     /// The outcome where nothing is bad: one attempt, at the zone or, if that is empty, anywhere.
     #[inline]
     pub(crate) fn clean_outcome(&self, caller: u8) -> Outcome {
@@ -338,11 +357,11 @@ impl Members {
         let blend = |full: [f64; 2], single: [f64; 2]| {
             [0, 1].map(|i: usize| full[i] * allowed + single[i] * (1.0 - allowed))
         };
-        Outcome {
-            counts,
-            failing: blend(full.failing, single.failing),
-            visits: blend(full.visits, single.visits),
-        }
+        let hits = Hits {
+            failing: blend(full.hits.failing, single.hits.failing),
+            visits: blend(full.hits.visits, single.hits.visits),
+        };
+        Outcome { counts, hits }
     }
 
     fn attempts(&self, caller: u8, retries: u8) -> Outcome {
@@ -363,8 +382,8 @@ impl Members {
             let fails = f64::from(pool.failing.saturating_sub(tried)) / n;
             out.counts.stale += reach * (f64::from(pool.stale) - gone) / n;
             out.counts.failures += reach * fails;
-            out.failing[at] += reach * fails;
-            out.visits[at] += reach / n;
+            out.hits.failing[at] += reach * fails;
+            out.hits.visits[at] += reach / n;
             if i > 0 {
                 out.counts.retries += reach;
             }
@@ -401,11 +420,11 @@ impl Members {
             let step = pool.step(&chance, tried, misses);
             out.counts.stale += step.stale;
             out.counts.failures += step.failing;
-            out.failing[at] += step.failing;
+            out.hits.failing[at] += step.failing;
             out.counts.live += step.good;
             out.counts.served += step.good * (1.0 - misses);
             if pool.good() > 0 {
-                out.visits[at] += step.good / f64::from(pool.good());
+                out.hits.visits[at] += step.good / f64::from(pool.good());
             }
             refused = step.failing * pool.refused_share();
             chance = step.chance;
@@ -417,19 +436,19 @@ impl Members {
 
     /// Attempts that one endpoint of `zone` gets from one request of the caller.
     #[inline]
-    pub(crate) fn attempts_at(&self, caller: u8, zone: u8, failing: bool, out: &Outcome) -> f64 {
+    pub(crate) fn attempts_at(&self, caller: u8, zone: u8, failing: bool, hits: &Hits) -> f64 {
         if failing {
-            self.failing_share(caller, zone, out)
+            self.failing_share(caller, zone, hits)
         } else {
-            out.visits[usize::from(caller != zone)]
+            hits.visits[usize::from(caller != zone)]
         }
     }
 
     /// Attempts that one *failing* endpoint of `zone` gets from one request of the caller.
-    pub(crate) fn failing_share(&self, caller: u8, zone: u8, outcome: &Outcome) -> f64 {
+    pub(crate) fn failing_share(&self, caller: u8, zone: u8, hits: &Hits) -> f64 {
         let (first, rest) = self.pools(caller);
         let (pool, failing) =
-            if caller == zone { (first, outcome.failing[0]) } else { (rest, outcome.failing[1]) };
+            if caller == zone { (first, hits.failing[0]) } else { (rest, hits.failing[1]) };
         if pool.failing == 0 { 0.0 } else { failing / f64::from(pool.failing) }
     }
 }
@@ -454,7 +473,7 @@ mod tests {
         assert_eq!(found.stale, 0.5 + 0.25 * (1.0 / 3.0));
         assert_eq!(found.failures, 0.25);
         assert_eq!((found.failed, found.no_backend, found.retries), (0.0, 0.0, 0.25));
-        let visits = |caller| view.outcome(caller, &CALLS, Load::NONE).visits;
+        let visits = |caller| view.outcome(caller, &CALLS, Load::NONE).hits.visits;
         // One that serves: first attempt 1/4, or after the dead one 1/3 of what is left.
         assert_eq!(visits(0), [0.25 + 0.25 / 3.0, 0.0]);
         assert_eq!(visits(2)[1], 1.0 / 14.0 + 1.0 / 14.0 / 13.0, "an empty zone: anywhere");
@@ -476,9 +495,9 @@ mod tests {
         let view = Members([pool(1, 1, 0, 0), pool(2, 1, 0, 0), pool(2, 0, 0, 0)]);
         let found = view.outcome(0, &CALLS, Load::NONE);
         assert_eq!(found.counts.failed, 0.25);
-        assert_eq!(found.failing, [1.0, 0.25]);
-        assert_eq!(view.failing_share(0, 0, &found), 1.0);
-        assert_eq!(view.failing_share(0, 1, &found), 0.25);
+        assert_eq!(found.hits.failing, [1.0, 0.25]);
+        assert_eq!(view.failing_share(0, 0, &found.hits), 1.0);
+        assert_eq!(view.failing_share(0, 1, &found.hits), 0.25);
     }
 
     #[test]
@@ -517,10 +536,10 @@ mod tests {
                 let long = view.loaded_attempts(caller, retries, Load::NONE);
                 let all = |out: &Outcome| {
                     let c = out.counts;
-                    let [a, b] = out.failing;
+                    let [a, b] = out.hits.failing;
                     let firsts = [c.stale, c.failures, c.failed, c.no_backend, c.retries, c.served];
                     // Visits of endpoints that serve mean nothing where there is none.
-                    let visits = out.visits[0] * f64::from(view.pools(caller).0.good());
+                    let visits = out.hits.visits[0] * f64::from(view.pools(caller).0.good());
                     [firsts, [c.live, c.cross_region, a, b, visits, 0.0]].concat()
                 };
                 for (x, y) in all(&short).into_iter().zip(all(&long)) {

@@ -196,7 +196,7 @@ impl Ledger {
         let Some(miss) = &mut private.miss else { return };
         let count = private.view.good_by_pool(private.caller);
         let each = private.lambda as f64 / 1e6;
-        let rate = private.outcome.visits.map(|visits| visits * each);
+        let rate = private.outcome.hits.visits.map(|visits| visits * each);
         if !anew && count == miss.count && rate == miss.rate {
             return;
         }

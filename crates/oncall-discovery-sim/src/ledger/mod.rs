@@ -20,7 +20,7 @@ use crate::noise::{Draw, Noise};
 use crate::queue::Micros;
 use crate::topology::REGIONS;
 use cell::Epoch;
-use members::Outcome;
+use members::Hits;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -317,7 +317,7 @@ impl Ledger {
                 for caller in 0..CALLERS as u8 {
                     let at = usize::from(caller);
                     let mass = (epoch.mass[at] - epoch.offline[at]) as f64 / 1e6;
-                    lift(tail, (&epoch.members, &epoch.outcome(caller)), caller, mass);
+                    lift(tail, (&epoch.members, &epoch.hits(caller)), caller, mass);
                 }
             }
             for private in self.cells[cell].privates.iter().filter(|private| private.is_apart()) {
@@ -325,7 +325,7 @@ impl Ledger {
                 let has = tail.instance.is_some_and(|instance| private.has_ejected(instance));
                 if row.online && !has && row.seq < before {
                     let rate = private.lambda as f64 / 1e6;
-                    lift(tail, (&private.view, &private.outcome), private.caller, rate);
+                    lift(tail, (&private.view, &private.outcome.hits), private.caller, rate);
                 }
             }
             tail.note(now);
@@ -346,15 +346,15 @@ impl Ledger {
         let ledger = &mut self.cells[cell];
         let at = ledger.at(row.seq);
         let apart = private.map(|index| &ledger.privates[index]).filter(|p| p.is_apart());
-        let (view, outcome) = match apart {
-            Some(private) => (private.view, private.outcome),
-            None => (ledger.epochs[at].members, ledger.epochs[at].outcome(row.caller)),
+        let (view, hits) = match apart {
+            Some(private) => (private.view, private.outcome.hits),
+            None => (ledger.epochs[at].members, ledger.epochs[at].hits(row.caller)),
         };
         for tail in ledger.tails.iter_mut().filter(|tail| tail.before > row.seq) {
             let skip = tail.instance.is_some_and(|i| apart.is_some_and(|p| p.has_ejected(i)));
             if !skip {
                 let rate = factor * f64::from(row.lambda) / 1e6;
-                lift(tail, (&view, &outcome), row.caller, rate);
+                lift(tail, (&view, &hits), row.caller, rate);
             }
         }
     }
@@ -402,10 +402,9 @@ impl Ledger {
         ledger.epochs[to].mass[caller] += mass;
         ledger.epochs[to].subs += 1;
         if !clean {
-            let mut rate = ledger.rate;
-            ledger.epochs[from].add_rate(&mut rate, row.caller, -(mass as f64));
-            ledger.epochs[to].add_rate(&mut rate, row.caller, mass as f64);
-            ledger.rate = rate;
+            let CellLedger { epochs, rate, .. } = ledger;
+            epochs[from].add_rate(rate, row.caller, -(mass as f64));
+            epochs[to].add_rate(rate, row.caller, mass as f64);
         }
         if !row.online {
             ledger.online += 1;
@@ -621,9 +620,9 @@ impl Ledger {
 }
 
 /// Adds a rate to each zone's endpoints of a tail.
-fn lift(tail: &mut Tail, (view, outcome): (&Members, &Outcome), caller: u8, rate: f64) {
+fn lift(tail: &mut Tail, (view, hits): (&Members, &Hits), caller: u8, rate: f64) {
     for zone in 0..ZONES {
         let failing = tail.failing;
-        tail.rate[zone] += rate * view.attempts_at(caller, zone as u8, failing, outcome);
+        tail.rate[zone] += rate * view.attempts_at(caller, zone as u8, failing, hits);
     }
 }

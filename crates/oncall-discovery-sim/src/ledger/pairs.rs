@@ -142,7 +142,7 @@ impl Ledger {
                 let epoch = &self.cells[cell].epochs[self.cells[cell].at(row.seq)];
                 (epoch.members, epoch.outcome(row.caller))
             };
-            if view.failing_share(row.caller, slot.zone, &outcome) == 0.0 {
+            if view.failing_share(row.caller, slot.zone, &outcome.hits) == 0.0 {
                 continue;
             }
             let index = known.unwrap_or_else(|| self.new_private(cell, sub, view, outcome));
@@ -275,7 +275,7 @@ impl Ledger {
         let rate = private.lambda as f64 / 1e6;
         for pair in private.pairs.iter_mut().filter(|pair| !pair.ejected) {
             let zone = self.slots[pair.instance as usize].zone;
-            let hit = rate * view.failing_share(private.caller, zone, &private.outcome);
+            let hit = rate * view.failing_share(private.caller, zone, &private.outcome.hits);
             let passed = (now - pair.since) as f64 / S as f64;
             pair.work = (pair.work - pair.hit * passed).max(0.0);
             pair.since = now;
@@ -449,6 +449,11 @@ impl Ledger {
         if slot.is_in(seq) { slot } else { ghost().map_or(slot, |(_, old)| *old) }
     }
 
+    /// Whether all callers of a cell see the same: what is published.
+    pub fn is_uniform(&self, cell: usize) -> bool {
+        self.cells[cell].epochs.len() == 1 && self.cells[cell].privates.is_empty()
+    }
+
     /// Candidates of a subscription: what its view holds and it has not ejected.
     pub fn candidates(&self, cell: usize, sub: usize) -> u32 {
         let ledger = &self.cells[cell];
@@ -461,7 +466,7 @@ impl Ledger {
     pub fn candidates_mean(&self, cell: usize) -> u32 {
         let ledger = &self.cells[cell];
         let head = ledger.head_members().total().n;
-        if ledger.epochs.len() == 1 && ledger.privates.is_empty() {
+        if self.is_uniform(cell) {
             return head;
         }
         let (mut sum, mut traffic) = (0.0, 0.0);

@@ -3,7 +3,7 @@
 
 use super::World;
 use super::fleet::{Truth, cell_region};
-use super::shared::{Event, HOP_PROXY, HOP_RELAY, Shared};
+use super::shared::{Event, HOP_PROXY, HOP_RELAY, Shared, Trace};
 use crate::ledger::Counts;
 use crate::noise::{Draw, pair};
 use crate::queue::{MS, Micros};
@@ -109,6 +109,7 @@ impl World {
             }
         }
         let now = self.shared.now();
+        self.shared.trace(Trace::Soft(service as u16, 1.0 - serves));
         for cell in (service as usize * REGIONS..).take(REGIONS) {
             self.plane.set_soft(&mut self.shared, now, cell, 1.0 - serves);
         }

@@ -5,12 +5,15 @@
 //! candidate: in a quorum loss that is the only sign of what is gone.
 
 use super::World;
-use crate::queue::Micros;
+use crate::queue::{Micros, S};
 use crate::topology::REGIONS;
 use oncall_discovery::dials::Dials;
+use oncall_discovery::mutants::Mutants;
 use oncall_discovery::policy::{Access, FailoverRule, Operation, OwnerView, REGIONS_MAX};
 use oncall_discovery::types::{RegionId, Time};
 
+/// An owner renews when so much of its lease is left.
+const RENEW_BEFORE: Micros = 20 * S;
 /// Below this a difference of shares is none.
 const NOTHING: f64 = 1e-9;
 
@@ -25,17 +28,38 @@ impl World {
         for writer in 0..self.plane.traffic.writers.len() {
             self.tend_ownership(writer);
         }
-        for service in 0..self.plane.traffic.policies.len() {
-            if self.plane.traffic.policies[service].order.is_empty() {
-                continue;
+        let rule = |region: usize| {
+            let dials = self.proxies_dials(region);
+            (dials.failover_trigger_pct, dials.failover_cap_pct)
+        };
+        let rules = std::array::from_fn(rule);
+        if rules != self.plane.traffic.rules {
+            self.plane.traffic.rules = rules;
+            for cell in 0..self.topology.cells() {
+                self.plane.traffic.watch(cell);
             }
-            let mut changed = false;
-            for home in 0..REGIONS {
-                changed |= self.tend_reads(service, home);
+        }
+        let mut changed = Vec::new();
+        let mut watched = std::mem::take(&mut self.plane.traffic.watched);
+        watched.sort_unstable();
+        for &cell in &watched {
+            let (service, home) = (cell as usize / REGIONS, cell as usize % REGIONS);
+            if self.tend_reads(service, home) && changed.last() != Some(&service) {
+                changed.push(service);
             }
-            if changed {
-                self.check_shares(service);
+        }
+        watched.retain(|&cell| {
+            let cell = cell as usize;
+            let traffic = &mut self.plane.traffic;
+            let keep = traffic.failover[cell].active() || !self.plane.ledger.is_uniform(cell);
+            if !keep {
+                traffic.unwatch(cell);
             }
+            keep
+        });
+        self.plane.traffic.watched = watched;
+        for service in changed {
+            self.check_shares(service);
         }
     }
 
@@ -123,9 +147,23 @@ impl World {
         serves && self.plane.parted[region] <= now
     }
 
+    /// Whether nothing can change within this second: the owner has just renewed, everybody knows it and reaches
+    /// it.
+    fn is_settled(&self, writer: &super::traffic::Writer, now: Micros) -> bool {
+        let Some(token) = writer.ownership.held() else { return false };
+        now < token.until.0.saturating_sub(RENEW_BEFORE)
+            && self.plane.parted.iter().all(|&until| until <= now)
+            && writer.views.iter().all(|view| view.epoch() == token.epoch)
+            && writer.to == [Some(token.region.0); REGIONS]
+            && self.shared.mutants == Mutants::default()
+    }
+
     /// The owner renews, or another region claims what is over; proxies learn of it; writes follow.
     fn tend_ownership(&mut self, index: usize) {
         let now = self.shared.now();
+        if self.is_settled(&self.plane.traffic.writers[index], now) {
+            return;
+        }
         let mut writer = self.plane.traffic.writers[index].clone();
         let (service, time) = (writer.service, Time(now));
         let service_at = usize::from(service);

@@ -352,6 +352,7 @@ impl Full {
             (std::mem::take(&mut state.added), std::mem::take(&mut state.removed));
         shared.totals.flushes += 1;
         let seq = self.ledger.publish(now, index, &added, &removed);
+        self.traffic.watch(index);
         let state = &mut self.cells[index];
         let changes = (added.len() + removed.len()) as u32;
         state.total += changes;
@@ -606,6 +607,7 @@ impl Full {
     ) {
         let ejection = self.ledger.pair_event(shared.now(), cell as usize, pair);
         if ejection == Ejection::Done {
+            self.traffic.watch(cell as usize);
             shared.totals.ejections += 1;
             let proxy = usize::from(self.ledger.subs[pair.sub as usize].proxy);
             let region = usize::from(self.proxies[proxy].region);

@@ -53,6 +53,12 @@ pub(crate) struct Traffic {
     /// By the callers' cell.
     pub(crate) failover: Vec<Failover>,
     pub(crate) shares: Vec<[f64; REGIONS]>,
+    /// Cells whose callers may see less than what is published, or publish less, and whether each is listed: only
+    /// there can failover begin or end.
+    pub(crate) watched: Vec<u32>,
+    is_watched: Vec<bool>,
+    /// Dials of failover by which everything was looked at last.
+    pub(crate) rules: [(f64, f64); REGIONS],
     /// For each subscription the one of the same proxy and service at home.
     pub(crate) twin: Vec<u32>,
     /// Refused micro-requests a second, by subscription at home.
@@ -125,6 +131,9 @@ impl Traffic {
             writer_of,
             failover: vec![Failover::default(); topology.cells()],
             shares: (0..topology.cells()).map(home).collect(),
+            watched: Vec::new(),
+            is_watched: vec![false; topology.cells()],
+            rules: [(-1.0, -1.0); REGIONS],
             twin: twins(topology, proxies_of_subs, sub_cell),
             refused: vec![0; sub_cell.len()],
             aged: vec![0; topology.nodes.len()],
@@ -143,6 +152,20 @@ impl Traffic {
             }
         }
         spare
+    }
+
+    /// Something changed that callers of a cell may see as less.
+    #[inline]
+    pub(crate) fn watch(&mut self, cell: usize) {
+        if !self.is_watched[cell] && !self.policies[cell / REGIONS].order.is_empty() {
+            self.is_watched[cell] = true;
+            self.watched.push(cell as u32);
+        }
+    }
+
+    /// Nothing is amiss in a cell any more.
+    pub(crate) fn unwatch(&mut self, cell: usize) {
+        self.is_watched[cell] = false;
     }
 
     pub(crate) fn writer(&self, service: usize) -> Option<&Writer> {
