@@ -181,7 +181,7 @@ fn discovery_rules() -> Vec<Description> {
             "operator",
             "The scripted operator: between incidents the setting of static, else by the pattern of the symptoms.",
             operator::Rules::table(),
-            |values| Box::new(operator::Operator::new(operator::Rules::from_values(values))),
+            |values| Box::new(operator::Operator::new(&operator::Rules::from_values(values))),
         ),
         entry(
             setting::ORACLE,

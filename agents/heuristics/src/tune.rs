@@ -109,7 +109,8 @@ pub fn search(
     score: &mut dyn FnMut(&[PolicySpec]) -> Vec<f64>,
 ) -> Result<Found, PolicyError> {
     let (description, values) = start.values(&tuned::sets(&start.name, scenario))?;
-    let free = free_indices(description, free)?;
+    let free: Vec<String> = free.iter().map(|name| (*name).to_owned()).collect();
+    let free = free_indices(description, &free)?;
     if options.population < 2 || free.is_empty() {
         return Err(PolicyError::new(format!(
             "search of policy `{}`: it has {} parameters to search and {} candidates a round, expected at least 1 and 2",
@@ -150,16 +151,16 @@ pub fn search(
     Ok(Found { best: PolicySpec::from_values(description, &values), score, scored, history })
 }
 
-fn free_indices(description: &Description, free: &[&str]) -> Result<Vec<usize>, PolicyError> {
+fn free_indices(description: &Description, free: &[String]) -> Result<Vec<usize>, PolicyError> {
     if free.is_empty() {
         return Ok((0..description.params.len()).collect());
     }
-    let index = |name: &&str| {
+    let index = |name: &String| {
         let spec = PolicySpec {
             name: description.name.to_owned(),
-            params: vec![((*name).to_owned(), f64::NAN)],
+            params: vec![(name.clone(), f64::NAN)],
         };
-        let found = description.params.iter().position(|param| param.name == **name);
+        let found = description.params.iter().position(|param| param.name == *name);
         // The message for an unknown parameter is the one of `check`.
         found.ok_or_else(|| spec.check().err().unwrap_or_else(|| PolicyError::new(String::new())))
     };

@@ -108,13 +108,13 @@ impl Episode {
     }
 
     /// Plays a tick with the dials as wished; returns the terms in dollars.
-    pub(crate) fn play(&mut self, wish: [f64; dials::COUNT]) -> [f64; reward::TERMS] {
-        if wish != self.wish
-            && let Ok(dials) = Dials::from_values(&wish)
+    pub(crate) fn play(&mut self, wish: &[f64; dials::COUNT]) -> [f64; reward::TERMS] {
+        if *wish != self.wish
+            && let Ok(dials) = Dials::from_values(wish)
             && self.world.turn(dials).is_ok()
         {
-            self.wish = wish;
-            self.own.dials = wish;
+            self.wish = *wish;
+            self.own.dials = *wish;
         }
         let spent = self.advance();
         let terms = self.meter.terms(&spent, &mut self.own);

@@ -277,7 +277,7 @@ impl Meter {
     /// Dollars of a tick, those of a fleet of full size, and counts that cost something.
     fn bill(&mut self, world: &World, out: &mut Scrape) -> Spent {
         let now = world.bill();
-        let before = std::mem::replace(&mut self.billed, now.clone());
+        let before = std::mem::replace(&mut self.billed, now);
         let usd = |of: fn(&Bill) -> f64| (of(&now) - of(&before)) / now.fleet_share;
         let usd_h = |of: fn(&Bill) -> f64| usd(of) * 3600.0 / TICK;
         out.relays_usd_h = usd_h(|b| b.relays);

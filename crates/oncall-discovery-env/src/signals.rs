@@ -104,7 +104,7 @@ const SCRAPED: &[Row<Scrape>] = rows! { Scrape, View::Operator;
     Catalog total write_latency_ms_p50: "Write latency p50", "ms", 0, 60000, log(10.0), "From the request to the acceptance, median of all regions.", |s, _r| s.write_ms_p50;
     Catalog total writes_rejected_per_s: "Rejected writes", "1/s", 0, 1000, log(1.0), "Commands that found no leader.", |s, _r| s.rejected_per_s;
     Catalog total term_changes_10min: "Leader changes, 10 min", "", 0, 100, log(1.0), "New leaders of any group within ten minutes.", |s, _r| s.term_changes;
-    Catalog total renewals_per_s: "Renewals", "1/s", 0, 100000, log(1.0), "Messages that renew leases.", |s, _r| s.renewals_per_s;
+    Catalog total renewals_per_s: "Renewals", "1/s", 0, 100_000, log(1.0), "Messages that renew leases.", |s, _r| s.renewals_per_s;
     Catalog total registrations_per_s: "Registrations", "1/s", 0, 1000, log(1.0), "New instances.", |s, _r| s.registrations_per_s;
     Catalog total withdrawals_per_s: "Withdrawals", "1/s", 0, 1000, log(1.0), "Deliberate departures that the catalogs accepted.", |s, _r| s.withdrawals_per_s;
     Catalog total removals_probe_per_s: "Removals by probes", "1/s", 0, 1000, log(1.0), "Instances that probes, complaints or their own agents found bad.", |s, _r| s.removals_probe_per_s;
@@ -128,26 +128,26 @@ const SCRAPED: &[Row<Scrape>] = rows! { Scrape, View::Operator;
     Health total probe_failures_by_service: "Failures by service", "", 0, 1, LIN, "How much the failed probes concentrate on few services: 0 spread, 1 all of one.", |s, _r| s.by_service;
     Health total removals_holding: "Removals waiting", "", 0, 10000, log(1.0), "Removals that the capacity guard holds now.", |s, _r| s.holding;
     Health total prober_disagreement: "Probers disagree", "", 0, 1, log(0.01), "How far the failure rates of a region's probers lie apart, the worst region.", |s, _r| s.disagreement;
-    Distribution total changes_pending: "Changes waiting", "", 0, 100000, log(1.0), "Changes that wait in coalescing windows.", |s, _r| s.pending;
-    Distribution by_region relay_queue_ms_p99: "Relay queue p99", "ms", 0, 600000, log(10.0), "Delay in the queues of the region's relays.", |s, r| s.relay_ms[r];
-    Distribution total deltas_per_s: "Deltas", "1/s", 0, 1000000, log(10.0), "Deltas that relays sent.", |s, _r| s.deltas_per_s;
+    Distribution total changes_pending: "Changes waiting", "", 0, 100_000, log(1.0), "Changes that wait in coalescing windows.", |s, _r| s.pending;
+    Distribution by_region relay_queue_ms_p99: "Relay queue p99", "ms", 0, 600_000, log(10.0), "Delay in the queues of the region's relays.", |s, r| s.relay_ms[r];
+    Distribution total deltas_per_s: "Deltas", "1/s", 0, 1_000_000, log(10.0), "Deltas that relays sent.", |s, _r| s.deltas_per_s;
     Distribution total delta_mb_per_s: "Bytes of deltas", "MB/s", 0, 1000, log(0.01), "Bytes of these deltas.", |s, _r| s.delta_mb_per_s;
     Distribution total watch_lag_s_p50: "Watch lag p50", "s", 0, 600, log(0.1), "From the publication to the application at a proxy, median.", |s, _r| s.watch_lag_p50;
     Distribution total watch_lag_s_p99: "Watch lag p99", "s", 0, 600, log(0.1), "From the publication to the application at a proxy, 99 % quantile.", |s, _r| s.watch_lag_p99;
-    Distribution total revision_gaps_per_s: "Gaps", "1/s", 0, 100000, log(0.1), "Gaps that proxies found in their chains.", |s, _r| s.gaps_per_s;
-    Distribution total snapshot_fallbacks_per_s: "Fallbacks to snapshots", "1/s", 0, 100000, log(0.1), "Gaps that no retained delta could bridge.", |s, _r| s.fallbacks_per_s;
-    Distribution total snapshots_waiting: "Snapshots waiting", "", 0, 1000000, log(1.0), "Snapshots that wait for the budget.", |s, _r| s.snapshots_waiting;
+    Distribution total revision_gaps_per_s: "Gaps", "1/s", 0, 100_000, log(0.1), "Gaps that proxies found in their chains.", |s, _r| s.gaps_per_s;
+    Distribution total snapshot_fallbacks_per_s: "Fallbacks to snapshots", "1/s", 0, 100_000, log(0.1), "Gaps that no retained delta could bridge.", |s, _r| s.fallbacks_per_s;
+    Distribution total snapshots_waiting: "Snapshots waiting", "", 0, 1_000_000, log(1.0), "Snapshots that wait for the budget.", |s, _r| s.snapshots_waiting;
     Distribution total snapshot_mb_per_s: "Bytes of snapshots", "MB/s", 0, 10000, log(0.01), "Bytes of snapshots sent.", |s, _r| s.snapshot_mb_per_s;
     Distribution total retention_s: "Retention", "s", 0, 3600, log(30.0), "How far back relays can bridge a gap.", |s, _r| s.retention_s;
     Proxies by_region connected_share: "Connected", "", 0, 1, LIN, "Share of the region's proxies whose streams stand.", |s, r| s.connected[r];
-    Proxies total reconnects_per_s: "Attempts to connect", "1/s", 0, 100000, log(0.1), "Attempts of all proxies.", |s, _r| s.reconnects_per_s;
+    Proxies total reconnects_per_s: "Attempts to connect", "1/s", 0, 100_000, log(0.1), "Attempts of all proxies.", |s, _r| s.reconnects_per_s;
     Proxies total snapshot_age_s_p50: "Age of views p50", "s", 0, 3600, log(5.0), "Time since a proxy's views were last confirmed, median.", |s, _r| s.age_p50;
     Proxies total snapshot_age_s_p99: "Age of views p99", "s", 0, 3600, log(5.0), "Time since a proxy's views were last confirmed, 99 % quantile.", |s, _r| s.age_p99;
     Proxies total snapshot_age_s_max: "Age of views, oldest", "s", 0, 3600, log(5.0), "Time since a proxy's views were last confirmed, the oldest.", |s, _r| s.age_max;
     Proxies total last_contact_s_max: "Last contact, oldest", "s", 0, 3600, log(5.0), "Longest time since a proxy heard from its relay.", |s, _r| s.contact_s;
     Proxies total ejected_share: "Ejected", "", 0, 50, log(0.001), "Pairs of proxy and endpoint that are ejected, over the fleet's instances.", |s, _r| s.ejected;
     Proxies total thin_views_share: "Thin views", "", 0, 1, log(0.001), "Share of the pairs of proxy and cell with too few endpoints.", |s, _r| s.thin;
-    Traffic total requests_per_s: "Requests", "1/s", 0, 1000000, log(100.0), "Requests of all proxies.", |s, _r| s.requests_per_s;
+    Traffic total requests_per_s: "Requests", "1/s", 0, 1_000_000, log(100.0), "Requests of all proxies.", |s, _r| s.requests_per_s;
     Traffic by_region failed_share: "Failed", "", 0, 1, log(0.0001), "Share of the region's requests that failed after all retries.", |s, r| s.failed[r];
     Traffic total retries_share: "Retries", "", 0, 3, log(0.001), "Retries over requests.", |s, _r| s.retries;
     Traffic total added_latency_ms: "Added latency", "ms", 0, 10000, log(1.0), "Mean wait of a request for connections that failed.", |s, _r| s.added_ms;
@@ -182,7 +182,7 @@ const OWN: &[Row<Own>] = rows! { Own, View::Operator;
     Slo total budget_left: "Error budget left", "", -10, 10, log(0.1), "Share of the month's budget of failed requests, as accounted; may be negative.", |o, _r| o.budgets[0];
     Slo total withdrawal_budget_left: "Budget of late withdrawals left", "", -10, 10, log(0.1), "Share of the month's budget of withdrawals later than 3 s.", |o, _r| o.budgets[1];
     Slo total removal_budget_left: "Budget of late removals left", "", -10, 10, log(0.1), "Share of the month's budget of silent deaths routed to after 15 s.", |o, _r| o.budgets[2];
-    Cost total cost_usd: "Running cost so far", "usd", 0, 100000, log(10.0), "Dollars of all running costs since the episode began.", |o, _r| o.cost_usd;
+    Cost total cost_usd: "Running cost so far", "usd", 0, 100_000, log(10.0), "Dollars of all running costs since the episode began.", |o, _r| o.cost_usd;
     Proxies by_region proxies_in_force_share: "Proxies with the dials", "", 0, 1, LIN, "Share of the region's proxies that have the dials as they are wished.", |o, r| o.proxies_in_force[r];
     Catalog by_region catalog_in_force: "Catalog with the dials", "", 0, 1, LIN, "1 once the region's catalog acts on the dials as they are wished.", |o, r| o.catalog_in_force[r];
     Slo total rollout_running: "Rollout running", "", 0, 1, LIN, "1 while a rollout of the calendar is under way.", |o, _r| o.rollout_running;
@@ -269,8 +269,12 @@ fn push<S>(row: &Row<S>, table: &mut Vec<Signal>) {
 /// The table of signals.
 pub fn table() -> Vec<Signal> {
     let mut table = Vec::new();
-    SCRAPED.iter().for_each(|row| push(row, &mut table));
-    OWN.iter().for_each(|row| push(row, &mut table));
+    for row in SCRAPED {
+        push(row, &mut table);
+    }
+    for row in OWN {
+        push(row, &mut table);
+    }
     for (dial, name) in dials::table().into_iter().zip(DIAL_NAMES) {
         table.push(Signal {
             name,
@@ -284,7 +288,9 @@ pub fn table() -> Vec<Signal> {
             doc: "The dial as it is wished, in the place of the action once it has been turned so far.",
         });
     }
-    TRUTHS.iter().for_each(|row| push(row, &mut table));
+    for row in TRUTHS {
+        push(row, &mut table);
+    }
     table
 }
 

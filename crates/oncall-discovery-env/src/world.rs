@@ -207,7 +207,7 @@ impl World for DiscoveryWorld {
         }
         if let Some(episode) = &mut block.0 {
             let wish = self.mechanics.turn(&episode.wish, dials);
-            terms[..reward::TERMS].copy_from_slice(&episode.play(wish));
+            terms[..reward::TERMS].copy_from_slice(&episode.play(&wish));
         }
         terminated[0] = false; // No budget ends an episode; the engine truncates.
     }

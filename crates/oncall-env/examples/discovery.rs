@@ -42,7 +42,7 @@ fn pace() -> Result<(), Box<dyn Error>> {
             for step in 0..steps {
                 let stop = |(at, size): (usize, &u64)| {
                     let word = scramble(step * 64 + at as u64);
-                    if turns == 1 && word % 8 == 0 { (word / 8 % size) as i8 } else { 0 }
+                    if turns == 1 && word.is_multiple_of(8) { (word / 8 % size) as i8 } else { 0 }
                 };
                 let stops: Vec<i8> = sizes.iter().enumerate().map(stop).collect();
                 env.step(Actions::Stops8(&stops), &mut out.borrow())?;
@@ -59,7 +59,7 @@ fn dollars(episodes: usize) -> Result<(), Box<dyn Error>> {
         let mut env = engine(name, episodes)?;
         let names: Vec<&str> = env.spec().terms.iter().map(|term| term.name).collect();
         if at == 0 {
-            let head: Vec<String> = names.iter().map(|name| format!("{:>12.12}", name)).collect();
+            let head: Vec<String> = names.iter().map(|name| format!("{name:>12.12}")).collect();
             println!("{:<28}{:>10}{}", "scenario", "all", head.concat());
         }
         let mut out = env.columns();

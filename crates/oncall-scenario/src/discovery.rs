@@ -180,12 +180,10 @@ fn check(report: &mut Report, params: &Params, failed: &[Target]) {
 
 /// The lowest and the highest value that a number can take.
 fn span(params: &Params, target: Target) -> (f64, f64) {
-    match params.draws.iter().find(|(drawn, _)| *drawn == target) {
-        Some((_, dist)) => rules::ends(params.numbers.field(target), dist),
-        None => {
-            let mut numbers = params.numbers.clone();
-            let value = *numbers.slot(target);
-            (value, value)
-        }
+    if let Some((_, dist)) = params.draws.iter().find(|(drawn, _)| *drawn == target) {
+        return rules::ends(params.numbers.field(target), dist);
     }
+    let mut numbers = params.numbers.clone();
+    let value = *numbers.slot(target);
+    (value, value)
 }

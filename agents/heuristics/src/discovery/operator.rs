@@ -182,9 +182,9 @@ impl Default for Memory {
 
 impl Operator {
     /// An operator that holds the setting of `static` between incidents.
-    pub(crate) fn new(rules: Rules) -> Self {
+    pub(crate) fn new(rules: &Rules) -> Self {
         let base = tuned_for("static", tuned::DEFAULT);
-        Self { rules, base, memory: Memory::default() }
+        Self { rules: *rules, base, memory: Memory::default() }
     }
 
     /// Remembers what calm looks like.

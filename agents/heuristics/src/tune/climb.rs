@@ -12,10 +12,10 @@ use oncall_core::draw::normal_pair;
 use oncall_core::streams::Purpose;
 use oncall_core::{EpisodeKey, Generator, Split, Stream};
 
-use super::Found;
+use super::{Found, free_indices};
 
 /// How to climb.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Climb {
     /// Seed of the candidates.
     pub seed: u64,
@@ -27,16 +27,19 @@ pub struct Climb {
     pub steps: usize,
     /// Score given up for each parameter that goes back to its default at the end.
     pub slack: f64,
+    /// Names of the parameters that move; all of them, if empty.
+    pub free: Vec<String>,
 }
 
 impl Climb {
     /// As the shipped settings were found.
     pub fn new(seed: u64) -> Self {
-        Self { seed, wild: 24, sweeps: 2, steps: 80, slack: 0.05 }
+        Self { seed, wild: 24, sweeps: 2, steps: 80, slack: 0.05, free: Vec::new() }
     }
 
     /// Candidates that are scored at most, beside the starts.
     pub fn candidates_max(&self, params: usize) -> usize {
+        let params = if self.free.is_empty() { params } else { self.free.len() };
         self.wild + self.sweeps * GRID.len() * params + self.steps + params
     }
 }
@@ -67,8 +70,10 @@ pub fn climb(
             first.name
         )));
     }
+    let free = free_indices(description, &options.free)?;
     let mut run = Run {
         description,
+        free,
         options,
         best: Vec::new(),
         found: f64::NEG_INFINITY,
@@ -87,7 +92,10 @@ pub fn climb(
     }
     for index in 0..options.wild {
         let mut stream = run.stream(0, index);
-        let values = run.params().iter().map(|param| param.from_unit(stream.uniform())).collect();
+        let mut values = run.best.clone();
+        for &place in &run.free {
+            values[place] = run.params()[place].from_unit(stream.uniform());
+        }
         run.take(values, score);
     }
     run.history.push(run.found);
@@ -107,6 +115,8 @@ pub fn climb(
 /// A search under way.
 struct Run<'a> {
     description: &'static Description,
+    /// Places of the parameters that move.
+    free: Vec<usize>,
     options: &'a Climb,
     best: Vec<f64>,
     found: f64,
@@ -141,7 +151,7 @@ impl Run<'_> {
         let params = self.params();
         let mut stream = self.stream(1, sweep);
         let mut order: Vec<(f64, usize)> =
-            (0..params.len()).map(|index| (stream.uniform(), index)).collect();
+            self.free.iter().map(|&index| (stream.uniform(), index)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         for (_, index) in order {
             let param = &params[index];
@@ -168,9 +178,10 @@ impl Run<'_> {
         let params = self.params();
         let mut stream = self.stream(2, index);
         let mut values = self.best.clone();
-        for (param, value) in params.iter().zip(&mut values) {
+        for &place in &self.free {
+            let (param, value) = (&params[place], &mut values[place]);
             let (moves, by) = (stream.uniform(), SPREAD * normal_pair(&mut stream).0);
-            if moves * params.len() as f64 <= MOVED {
+            if moves * self.free.len() as f64 <= MOVED {
                 *value = param.from_unit(param.to_unit(*value) + least(param, by));
             }
         }
@@ -181,7 +192,8 @@ impl Run<'_> {
 
     /// Puts parameters back to their defaults where that costs next to nothing.
     fn simplify(&mut self, score: &mut dyn FnMut(&PolicySpec, f64) -> f64) {
-        for (index, param) in self.params().iter().enumerate() {
+        for index in self.free.clone() {
+            let param = &self.params()[index];
             let Some(default) = param.default.filter(|value| *value != self.best[index]) else {
                 continue;
             };

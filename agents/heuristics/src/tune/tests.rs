@@ -130,8 +130,20 @@ fn a_climb_finds_the_top_of_a_dear_hill_and_repeats_itself() {
     let jitter =
         |spec: &PolicySpec| spec.params.iter().find(|(name, _)| name == "reconnect_cap_s").cloned();
     assert_eq!(jitter(&found.best), jitter(&start));
-    let better = climbed(3, &[start, found.best.clone()]);
+    let better = climbed(3, &[start.clone(), found.best.clone()]);
     assert!(better.score >= found.score);
+    let one = climb::Climb { free: vec!["lease_ttl_s".to_owned()], ..climb::Climb::new(3) };
+    let begin = start;
+    let mut lease = |spec: &PolicySpec, _: f64| spec.params.iter().map(|(_, value)| value).sum();
+    let found = climb::climb(std::slice::from_ref(&begin), &one, &mut lease).unwrap();
+    let moved = found.best.params.iter().zip(&begin.params).filter(|(a, b)| a != b);
+    assert_eq!(
+        moved.map(|(a, _)| a.clone()).collect::<Vec<_>>(),
+        [("lease_ttl_s".to_owned(), 120.0)]
+    );
+    let unknown = climb::Climb { free: vec!["lease".to_owned()], ..one };
+    let error = climb::climb(&[begin], &unknown, &mut |_, _| 0.0).unwrap_err().to_string();
+    assert!(error.contains("parameter `lease` is not known"), "{error}");
     let error = climb::climb(&[], &climb::Climb::new(1), &mut |_, _| 0.0).unwrap_err().to_string();
     assert!(error.contains("expected at least one"), "{error}");
 }

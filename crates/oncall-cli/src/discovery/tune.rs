@@ -92,6 +92,9 @@ pub(super) struct TuneArgs {
     /// Steps that move a few parameters together.
     #[arg(long, value_name = "N", default_value_t = 80)]
     steps: usize,
+    /// Parameters that are searched; all, if not given. The others stay where the best start has them.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    dials: Option<Vec<String>>,
     /// Return given up for each parameter that goes back to its default, dollars.
     #[arg(long, value_name = "USD", default_value_t = 0.05)]
     slack: f64,
@@ -216,6 +219,7 @@ fn tune(args: &TuneArgs, scenario: &Scenario, table: &Table) -> anyhow::Result<T
         sweeps: args.sweeps,
         steps: args.steps,
         slack: args.slack,
+        free: args.dials.clone().unwrap_or_default(),
     };
     let head = Head {
         scenario: scenario.name.clone(),

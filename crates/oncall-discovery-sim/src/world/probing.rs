@@ -54,6 +54,9 @@ pub(crate) struct Probing {
     node_burst: Vec<Micros>,
     stopped: [Micros; REGIONS],
     burst_number: u64,
+    /// Probes of a bucket that are played; empty between buckets.
+    #[serde(skip)]
+    closer: Vec<(u32, u8, u64)>,
 }
 
 impl Probing {
@@ -73,6 +76,7 @@ impl Probing {
             node_burst: vec![0; nodes],
             stopped: [0; REGIONS],
             burst_number: 0,
+            closer: Vec::new(),
         }
     }
 
@@ -205,23 +209,31 @@ impl World {
         let agreeing = self.shared.led(region).confirming_probers as u8;
         let lost = (self.topology.shape.loss.calm * 4_294_967_296.0) as u64;
         let (mut probes, mut quiet) = (0, 0);
+        // What has to be looked at closer is set aside, so that the loop itself is about a few bytes.
+        let mut closer = std::mem::take(&mut self.probing.closer);
+        let Probing { look, home, quiet: counts, .. } = &mut self.probing;
         for &id in &bucket {
-            let look = self.probing.look[id as usize];
+            let look = look[id as usize];
             if look == UNPROBED {
                 continue;
             }
+            let home = usize::from(home[id as usize]);
             for turn in 0..agreeing {
                 probes += 1;
                 let word =
                     noise.word(Draw::ProbeLoss, u64::from(id) | u64::from(turn) << 40, round);
                 if look == FINE && !any_bad && word >> 32 >= lost {
-                    self.probing.quiet[usize::from(self.probing.home[id as usize])] += 1;
+                    counts[home] += 1;
                     quiet += 1;
                 } else {
-                    self.probe(id, turn, word);
+                    closer.push((id, turn, word));
                 }
             }
         }
+        for (id, turn, word) in closer.drain(..) {
+            self.probe(id, turn, word);
+        }
+        self.probing.closer = closer;
         self.shared.totals.probes += probes;
         let counters = &mut self.shared.meters.regions[region];
         counters.probes += probes;

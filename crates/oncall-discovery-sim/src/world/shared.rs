@@ -13,6 +13,7 @@ use oncall_discovery::dials::Dials;
 use oncall_discovery::mutants::Mutants;
 use oncall_discovery::types::{Span, Time};
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 
 /// Something that happens in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -281,8 +282,6 @@ pub(crate) struct Shared {
     pub(crate) verify: bool,
     /// Safeguards that tests take out.
     pub(crate) mutants: Mutants,
-    /// Exponential quantiles, for hops: a table look-up instead of a logarithm.
-    tails: Vec<f32>,
     /// Numbers draws that have no other index.
     counter: u64,
     /// The course, if it is recorded.
@@ -292,6 +291,13 @@ pub(crate) struct Shared {
 
 /// Quantiles in the table.
 const QUANTILES: usize = 4096;
+
+/// Quantiles of the exponential distribution with mean 1, at the middles of equal parts, for hops: a look-up in
+/// place of a logarithm. One table for all worlds: a batch that is played in turns finds it in the cache.
+static TAILS: LazyLock<Vec<f32>> = LazyLock::new(|| {
+    let tail = |i: usize| -oncall_core::math::ln(1.0 - (i as f64 + 0.5) / QUANTILES as f64) as f32;
+    (0..QUANTILES).map(tail).collect()
+});
 
 /// One hop: base and mean of the exponential part, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -315,8 +321,6 @@ pub(crate) const HOP_REPLICA: Hop = Hop { base: 800.0, tail: 700.0 };
 
 impl Shared {
     pub(crate) fn new(noise: Noise, dials: &Dials, verify: bool, share: Share) -> Self {
-        let tail =
-            |i: usize| -oncall_core::math::ln(1.0 - (i as f64 + 0.5) / QUANTILES as f64) as f32;
         Self {
             queue: Queue::new(),
             noise,
@@ -335,7 +339,6 @@ impl Shared {
             violations: Vec::new(),
             verify,
             mutants: Mutants::default(),
-            tails: (0..QUANTILES).map(tail).collect(),
             counter: 0,
             course: None,
         }
@@ -366,7 +369,7 @@ impl Shared {
     #[inline]
     pub(crate) fn hop(&self, hop: Hop, draw: Draw, entity: u64, index: u64) -> Micros {
         let at = (self.noise.word(draw, entity, index) >> 52) as usize;
-        (hop.base + hop.tail * f64::from(self.tails[at])) as Micros
+        (hop.base + hop.tail * f64::from(TAILS[at])) as Micros
     }
 
     /// A number that no other draw of this kind uses.

@@ -24,7 +24,7 @@ fn calm(minute: f64) -> Vec<f64> {
 
 fn operator() -> Operator {
     let defaults: Vec<f64> = Rules::table().iter().map(|param| param.default.unwrap()).collect();
-    let mut operator = Operator::new(Rules::from_values(&defaults));
+    let mut operator = Operator::new(&Rules::from_values(&defaults));
     // So that the tests say what the rules do, and not what a search found.
     operator.base = SPEC.dials.iter().map(|dial| dial.default).collect();
     operator.reset(PolicyKey::default());
