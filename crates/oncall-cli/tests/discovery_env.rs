@@ -62,7 +62,7 @@ fn an_episode_is_written_and_its_policy_must_know_the_world() {
     let csv = stdout(&[&common[..], &["--policy", "operator"]].concat());
     let mut lines = csv.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
-    assert!(head.contains(&"ops_usd") && head.contains(&"dial_probe_interval_s"), "{head:?}");
+    assert!(head.contains(&"ops_usd") && head.contains(&"ready_share_r0"), "{head:?}");
     assert_eq!(lines.count(), 60, "ten minutes of ten-second steps");
     let summary = json(&[&common[..], &["--policy", "default", "--json"]].concat());
     assert!(summary["metrics"]["removal_s_p99_max"].is_number(), "{summary}");

@@ -39,8 +39,9 @@ impl Climb {
 
     /// Candidates that are scored at most, beside the starts.
     pub fn candidates_max(&self, params: usize) -> usize {
+        let all = params;
         let params = if self.free.is_empty() { params } else { self.free.len() };
-        self.wild + self.sweeps * GRID.len() * params + self.steps + params
+        self.wild + self.sweeps * GRID.len() * params + self.steps + 1 + all
     }
 }
 
@@ -136,7 +137,10 @@ impl Run<'_> {
     }
 
     /// Scores a candidate and keeps it if it is better.
-    fn take(&mut self, values: Vec<f64>, score: &mut dyn FnMut(&PolicySpec, f64) -> f64) {
+    fn take(&mut self, mut values: Vec<f64>, score: &mut dyn FnMut(&PolicySpec, f64) -> f64) {
+        for &index in &self.free {
+            values[index] = short(&self.params()[index], values[index]);
+        }
         let spec = PolicySpec::from_values(self.description, &values);
         let found = score(&spec, self.found);
         self.scored += 1;
@@ -190,15 +194,21 @@ impl Run<'_> {
         }
     }
 
-    /// Puts parameters back to their defaults where that costs next to nothing.
+    /// Puts parameters back to their defaults where that costs next to nothing: first all those at once that
+    /// were not searched, which a start may have brought along, then every one alone.
     fn simplify(&mut self, score: &mut dyn FnMut(&PolicySpec, f64) -> f64) {
-        for index in self.free.clone() {
-            let param = &self.params()[index];
-            let Some(default) = param.default.filter(|value| *value != self.best[index]) else {
-                continue;
-            };
+        let searched = self.free.clone();
+        let others: Vec<usize> =
+            (0..self.params().len()).filter(|index| !searched.contains(index)).collect();
+        let ones = (0..self.params().len()).map(|index| vec![index]);
+        for group in std::iter::once(others).chain(ones) {
             let mut values = self.best.clone();
-            values[index] = default;
+            for index in group {
+                values[index] = self.params()[index].default.unwrap_or(values[index]);
+            }
+            if values == self.best {
+                continue;
+            }
             let spec = PolicySpec::from_values(self.description, &values);
             let plain = score(&spec, self.found - self.options.slack);
             self.scored += 1;
@@ -207,6 +217,15 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// A value with three digits, inside its range: what is scored is what a file says.
+fn short(param: &Param, value: f64) -> f64 {
+    let size = value.abs();
+    // Places after the point.
+    let places = [(100.0, 0), (10.0, 1), (1.0, 2)].into_iter().find(|(least, _)| size >= *least);
+    let unit = 10_f64.powi(places.map_or(3, |(_, places)| places));
+    ((value * unit).round_ties_even() / unit).clamp(param.low, param.high)
 }
 
 /// A step of a parameter's unit range; a whole number moves by one at least.

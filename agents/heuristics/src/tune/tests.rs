@@ -126,6 +126,8 @@ fn a_climb_finds_the_top_of_a_dear_hill_and_repeats_itself() {
     assert!(found.history.is_sorted());
     assert_eq!(found, climbed(3, std::slice::from_ref(&start)));
     assert_ne!(found.best, climbed(4, &[start.clone()]).best);
+    let digits = |value: f64| value.to_string().chars().filter(char::is_ascii_digit).count();
+    assert!(found.best.params.iter().all(|(_, value)| digits(*value) <= 4), "{found:?}");
     // What did not matter is at its default.
     let jitter =
         |spec: &PolicySpec| spec.params.iter().find(|(name, _)| name == "reconnect_cap_s").cloned();
@@ -141,6 +143,13 @@ fn a_climb_finds_the_top_of_a_dear_hill_and_repeats_itself() {
         moved.map(|(a, _)| a.clone()).collect::<Vec<_>>(),
         [("lease_ttl_s".to_owned(), 120.0)]
     );
+    // What a start brought along, and does not matter, goes.
+    let mut brought = begin.clone();
+    brought.params.iter_mut().find(|(name, _)| name == "retries_max").unwrap().1 = 3.0;
+    let mut lease = |spec: &PolicySpec, _: f64| {
+        spec.params.iter().find(|(name, _)| name == "lease_ttl_s").unwrap().1
+    };
+    assert_eq!(climb::climb(&[brought], &one, &mut lease).unwrap().best, found.best);
     let unknown = climb::Climb { free: vec!["lease".to_owned()], ..one };
     let error = climb::climb(&[begin], &unknown, &mut |_, _| 0.0).unwrap_err().to_string();
     assert!(error.contains("parameter `lease` is not known"), "{error}");

@@ -10,7 +10,7 @@ use super::{MIXTURE, NINE};
 use crate::eval::processors;
 use crate::output::{hex, note, print};
 use crate::scenarios;
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use oncall_env::Scenario;
@@ -259,7 +259,7 @@ fn tune(args: &TuneArgs, scenario: &Scenario, table: &Table) -> anyhow::Result<T
             }
         });
     bar.finish_and_clear();
-    let best = rounded(&found?.best)?;
+    let best = found?.best;
     // What a set gets is its return, whatever it was judged by.
     let mut nothing = NoJournal;
     let plain = race.objective == Objective::default();
@@ -278,19 +278,4 @@ fn tune(args: &TuneArgs, scenario: &Scenario, table: &Table) -> anyhow::Result<T
         return_usd,
         params: best.params.into_iter().filter(|(name, value)| !is_default(name, *value)).collect(),
     })
-}
-
-/// Three digits are as far as a dial is meant.
-fn rounded(spec: &PolicySpec) -> anyhow::Result<PolicySpec> {
-    let description = describe(&spec.name).context("a known policy")?;
-    let mut spec = spec.clone();
-    for (name, value) in &mut spec.params {
-        let Some(param) = description.params.iter().find(|param| param.name == *name) else {
-            bail!("policy {}: no parameter {name}", description.name);
-        };
-        let digits = 2 - value.abs().max(1e-3).log10().floor() as i32;
-        let unit = 10_f64.powi(digits.clamp(0, 6));
-        *value = ((*value * unit).round() / unit).clamp(param.low, param.high);
-    }
-    Ok(spec)
 }
