@@ -125,7 +125,7 @@ fn a_climb_finds_the_top_of_a_dear_hill_and_repeats_itself() {
     assert!(found.score > -0.02, "{found:?}");
     assert!(found.history.is_sorted());
     assert_eq!(found, climbed(3, std::slice::from_ref(&start)));
-    assert_ne!(found.best, climbed(4, &[start.clone()]).best);
+    assert_ne!(found.best, climbed(4, std::slice::from_ref(&start)).best);
     let digits = |value: f64| value.to_string().chars().filter(char::is_ascii_digit).count();
     assert!(found.best.params.iter().all(|(_, value)| digits(*value) <= 4), "{found:?}");
     // What did not matter is at its default.
