@@ -1,4 +1,4 @@
-"""Discovery through Gymnasium: its own clock, its scales, and everything that every world promises."""
+"""Discovery through Gymnasium: its own clock, its scales, and what every world promises."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def test_each_world_takes_the_interval_of_its_own_clock() -> None:
     env.reset(seed=1)
     env.step(keep(env))
     assert env.row_info()["minute"] == 0.5
-    with pytest.raises(OptionError, match="decision_interval_min = 1: expected decision_interval_s"):
+    with pytest.raises(OptionError, match="min = 1: expected decision_interval_s"):
         OncallEnv("calm", decision_interval_min=1)
-    with pytest.raises(OptionError, match="decision_interval_s = 60: expected decision_interval_min"):
+    with pytest.raises(OptionError, match="s = 60: expected decision_interval_min"):
         OncallEnv("steady", decision_interval_s=60)
     for seconds, expected in ((15, "a multiple of 10"), (0, "10..=14400"), (20_000, "10..=14400")):
-        with pytest.raises(OptionError, match=f"decision_interval_s = {seconds}: expected {expected}"):
+        with pytest.raises(OptionError, match=f"_s = {seconds}: expected {expected}"):
             OncallEnv("calm", decision_interval_s=seconds)
     for slip in (-10, 2.5, "30"):
         with pytest.raises(OptionError, match="decision_interval_s"):
@@ -206,7 +206,8 @@ def test_the_board_is_a_text() -> None:
         env.step(keep(env))
     board = env.render()
     assert all(len(line) <= 80 for line in board.splitlines())
-    for part in ("control-plane-outage", "minute 3/60", "READY, r0", "the other 33", "request_budget"):
+    parts = ["control-plane-outage", "minute 3/60", "READY, r0", "the other 33", "request_budget"]
+    for part in parts:
         assert part in board
     env.step(env.world_spec.stop({"failure_threshold": 2}))
     assert "failure_threshold 2" in env.render()

@@ -37,6 +37,11 @@ def test_actions_are_valid(name: str, mode: str) -> None:
 @pytest.mark.parametrize("name", oncall_gym.policies("discovery"))
 def test_actions_are_valid_in_discovery(name: str, mode: str) -> None:
     env = OncallVectorEnv("pair-check-crash", 3, action_mode=mode)
+    if name == "ppo":
+        # Its weights are trained for single scenarios and mixtures, not for this pair.
+        with pytest.raises(OptionError, match="pair-check-crash"):
+            oncall_gym.load_policy(name, env)
+        return
     play(env, name, 40)
 
 

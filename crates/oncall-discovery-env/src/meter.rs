@@ -9,7 +9,7 @@ use oncall_core::math;
 use oncall_discovery::dials::Dials;
 use oncall_discovery::types::{Reason, State};
 use oncall_discovery_sim::topology::REGIONS;
-use oncall_discovery_sim::world::{Bill, Counters, Gauges, Histogram, Levels, Truth, World};
+use oncall_discovery_sim::world::{Bill, Counters, Gauges, Histogram, Levels, World};
 use serde::{Deserialize, Serialize};
 
 /// Seconds to which counts of a tick are related.
@@ -336,26 +336,10 @@ impl Meter {
         own.rollout_running = f64::from(u8::from(rollout.running > 0));
         own.rollout_left = rollout.planned.saturating_sub(rollout.done) as f64 / self.instances;
         own.truth.violations = world.violations().len() as f64;
-        (own.truth.dead_ready, own.truth.alive_out) = misjudged(world, self.instances);
+        let target = self.instances / REGIONS as f64;
+        own.truth.dead_ready = self.before.levels.map(|level| f64::from(level.dead) / target);
+        own.truth.alive_out = self.before.levels.map(|level| f64::from(level.shut_out) / target);
     }
-}
-
-/// Instances that are READY and answer nobody, and that could serve and are UNHEALTHY or EXPIRED, over the
-/// target of each region.
-fn misjudged(world: &World, instances: f64) -> ([f64; REGIONS], [f64; REGIONS]) {
-    let (mut dead, mut alive) = ([0.0; REGIONS], [0.0; REGIONS]);
-    let one = REGIONS as f64 / instances;
-    for instance in world.instances() {
-        let region = instance.cell as usize % REGIONS;
-        match instance.state {
-            State::Ready if !instance.truth.answers() => dead[region] += one,
-            State::Unhealthy | State::Expired if instance.truth == Truth::Serving => {
-                alive[region] += one;
-            }
-            _ => {}
-        }
-    }
-    (dead, alive)
 }
 
 /// Whether a catalog goes by all of a wish.

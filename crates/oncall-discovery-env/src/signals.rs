@@ -196,7 +196,7 @@ const OWN: &[Row<Own>] = rows! { Own, View::Operator;
 
 const TRUTHS: &[Row<Own>] = rows! { Own, View::Full;
     Slo total truth_scenario: "Scenario", "", 0, 64, LIN, "Number of the scenario of a mixture that is played; a truth.", |o, _r| o.truth.scenario;
-    Health by_region truth_dead_routable_share: "Dead but READY", "", 0, 1, log(0.001), "Instances that answer nobody and are still READY in the catalog, over the target; a truth.", |o, r| o.truth.dead_ready[r];
+    Health by_region truth_dead_routable_share: "Dead but READY", "", 0, 1, log(0.001), "Instances that take no requests and are still READY in the catalog, over the target; a truth.", |o, r| o.truth.dead_ready[r];
     Health by_region truth_alive_unroutable_share: "Alive but not READY", "", 0, 1, log(0.001), "Instances that could serve and are UNHEALTHY or EXPIRED, over the target; a truth.", |o, r| o.truth.alive_out[r];
     Slo total truth_to_onset_min: "To the onset", "min", -60, 60, LIN, "Minutes until the first fault of the scenario; negative afterwards, 60 without one; a truth.", |o, _r| o.truth.to_onset_min;
     Slo total truth_faults: "Faults", "", 0, 16, LIN, "Faults under way; a truth.", |o, _r| o.truth.faults;

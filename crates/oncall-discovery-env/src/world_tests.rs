@@ -183,3 +183,31 @@ fn checks_change_no_bit_of_the_terms() {
         assert_eq!(step(&checked, &mut a, &action), step(&plain, &mut b, &action), "{tick}");
     }
 }
+
+/// What cannot be foreseen cannot be prepared for: before an outage the console shows more than on a calm day.
+#[test]
+fn an_outage_casts_its_shadow() {
+    let mut params = Params::defaults("outage");
+    let mut outage = Fault::defaults(Kind::Outage, 0);
+    outage.values[common::AT] = 15.0;
+    params.numbers.faults.push(outage);
+    let world = DiscoveryWorld::single(params);
+    let signal = |name: &str| world.spec().signal(name).unwrap();
+    let keep = [f64::NAN; dials::COUNT];
+    let mut signals = vec![0.0; world.spec().signals.len()];
+    let (mut calm, mut before) = ([0.0_f64; 2], [0.0_f64; 2]);
+    for seed in 0..4 {
+        let mut lane = world.new_block();
+        world.reset(&mut lane, 0, key(seed));
+        // The outage begins in minute 20, its precursor in minute 16; scrapes are half a minute old.
+        for tick in 1..120 {
+            step(&world, &mut lane, &keep);
+            world.signals(&lane, 0, &mut signals);
+            let seen = if tick < 96 { &mut calm } else { &mut before };
+            seen[0] = seen[0].max(signals[signal("follower_lag_s_max_r1")]);
+            seen[1] = seen[1].max(signals[signal("write_latency_ms_p99_r1")]);
+        }
+    }
+    assert!(before[0] > 0.4 && calm[0] < 0.2, "lag: {calm:?} {before:?}");
+    assert!(before[1] > 2.0 * calm[1], "latency: {calm:?} {before:?}");
+}

@@ -364,9 +364,10 @@ fn leaders(bench: &Bench) -> Result<Vec<Check>, SetupError> {
             "traffic goes on through a leader change and a partition",
             c.failed_share().max(p.failed_share()) < CONTINUES && part.sound(),
             format!(
-                "{:.4} % and {:.4} % of requests failed{}",
+                "{:.4} % and {:.4} % of requests failed, writes that wait for a token ({:.4} %) included{}",
                 100.0 * c.failed_share(),
                 100.0 * p.failed_share(),
+                100.0 * p.totals.traffic.policy_refused / p.totals.traffic.requests.max(1.0),
                 part.trouble()
             ),
         ),

@@ -189,3 +189,21 @@ fn complaints_bring_probes_and_shorten_the_time_to_removal() {
     let detected = oncall_discovery_sim::report::Report::of(&world).crash_detected;
     assert!(detected.p50 < 30.0, "three probes 15 s apart would take 37 s: {detected:?}");
 }
+
+/// Old views of a fleet that moved on: dead endpoints, ejections and overload in the same cells. Whatever changes
+/// there moves events of every proxy, and moving them must not fill the queue.
+#[test]
+fn overload_among_dead_endpoints_does_not_flood_the_queue() {
+    let stops = Stops { catalog: false, relays: true, probers: false, cold: true };
+    let out = Action::Outage { region: None, for_s: 120.0, stops };
+    let roll = Action::Rollout { endpoints: 240, services: 12, popular: true };
+    let events = |target_load: f64| {
+        let mut setup = setup(160.0, &Dials::default(), &[(10.0, out), (15.0, roll)]);
+        setup.shape.target_load = target_load;
+        let world = play(setup);
+        (world.totals().events, world.totals().traffic.overloaded)
+    };
+    let ((plain, none), (loaded, overloaded)) = (events(0.0), events(0.6));
+    assert!(none == 0.0 && overloaded > 1_000.0, "{overloaded}");
+    assert!(loaded < 2 * plain, "{loaded} events against {plain}");
+}

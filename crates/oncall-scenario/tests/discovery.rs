@@ -114,7 +114,7 @@ fn all_mistakes_are_reported_at_once() {
         (value.as_str(), expected.as_str()),
         (r#""huge""#, r#""small" or "tenth" or "full""#)
     );
-    let many = vec!["{}"; 9].join(", ");
+    let many = ["{}"; 9].join(", ");
     assert_eq!(paths(&format!(r#""rollouts": [{many}]"#)), ["$.rollouts"]);
 }
 

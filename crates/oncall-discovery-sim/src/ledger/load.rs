@@ -11,7 +11,7 @@ use super::{Ledger, Members};
 use crate::queue::Micros;
 
 /// Relative error at which a share of overload is left as it is.
-const TOLERANCE: f64 = 1e-3;
+const TOLERANCE: f64 = 5e-3;
 /// Halvings of the interval at most; each step is at least one.
 const STEPS: u32 = 40;
 
@@ -158,7 +158,7 @@ impl Ledger {
         for _ in 0..STEPS {
             let over = 0.5 * (low + high);
             let taken = self.taken(cell, Load { soft, over });
-            if (taken - room).abs() <= 0.25 * TOLERANCE * room {
+            if (taken - room).abs() <= 0.05 * TOLERANCE * room {
                 return over;
             }
             if taken > room { low = over } else { high = over }

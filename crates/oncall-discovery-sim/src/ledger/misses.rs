@@ -18,6 +18,8 @@ pub(super) const NOBODY: u32 = u32::MAX;
 const STEP: f64 = 0.1;
 /// Relative change of the chance of a miss that asks for another curve.
 const CHANGE: f64 = 0.02;
+/// What is left of a hazard that is used up.
+pub(super) const SPENT: f64 = 1e-9;
 /// Errors in a row, at most.
 const ERRORS_MAX: usize = 10;
 
@@ -97,6 +99,8 @@ pub(crate) struct Miss {
     /// Hazard that is left until the event.
     left: f64,
     version: u32,
+    /// When its event comes, at the latest when it has to; 0 without one.
+    due: Micros,
 }
 
 impl Miss {
@@ -202,11 +206,14 @@ impl Ledger {
         }
         miss.advance(now, &ledger.curve);
         (miss.count, miss.rate) = (count, rate);
-        self.versions += 1;
-        miss.version = self.versions;
-        if let Some(seconds) = miss.wait(&ledger.curve) {
+        let Some(seconds) = miss.wait(&ledger.curve) else { return };
+        let at = now + (seconds * S as f64) as Micros + 1;
+        // An event that comes too early looks again. One that would come too late is replaced.
+        if miss.due == 0 || at < miss.due {
+            self.versions += 1;
+            (miss.version, miss.due) = (self.versions, at);
             let event = PairEvent { sub: private.sub, instance: NOBODY, version: miss.version };
-            self.events.push((now + (seconds * S as f64) as Micros + 1, event));
+            self.events.push((at, event));
         }
     }
 
@@ -221,6 +228,11 @@ impl Ledger {
             return Ejection::None;
         };
         miss.advance(now, &ledger.curve);
+        miss.due = 0;
+        if miss.left > SPENT {
+            self.aim_miss(now, cell, index, true);
+            return Ejection::None;
+        }
         miss.left = self.noise.exponential(Draw::Ejection, key_of(event.sub, NOBODY), now);
         let weight = |pool: usize| {
             let hazard = ledger.curve.hazard(miss.visits[pool]);

@@ -6,7 +6,7 @@
 //! common mass and is accounted on its own, because its candidates are its own (spec 3.4).
 
 use super::members::{Calls, Members, Outcome, REMOTE, ZONES};
-use super::misses::{Miss, NOBODY};
+use super::misses::{Miss, NOBODY, SPENT};
 use super::tail::Tail;
 use super::{Ledger, Slot};
 use crate::noise::{Draw, pair as key_of};
@@ -27,6 +27,8 @@ pub(crate) struct Pair {
     /// An event of another version is void. No two pairs ever have the same, or an event of one that was
     /// dropped could be taken for one of its successor.
     version: u32,
+    /// When its event comes, at the latest when it has to; 0 without one.
+    due: Micros,
     /// Ejections so far.
     times: u8,
 }
@@ -35,7 +37,7 @@ impl Pair {
     /// One that serves and was ejected for a run of misses.
     pub(super) fn ejected_until(instance: u32, until: Micros, version: u32) -> Self {
         let (work, hit, times) = (0.0, 0.0, 1);
-        Self { instance, ejected: true, work, since: until, hit, version, times }
+        Self { instance, ejected: true, work, since: until, hit, version, due: 0, times }
     }
 
     /// Whether its event was never scheduled.
@@ -148,8 +150,9 @@ impl Ledger {
             let index = known.unwrap_or_else(|| self.new_private(cell, sub, view, outcome));
             let (key, k) = (key_of(sub as u32, instance), u32::from(self.calls(cell).eject_after));
             let work = self.noise.erlang(Draw::Ejection, key, now, k);
+            let (hit, version, due, times) = (0.0, 0, 0, 0);
             let pair =
-                Pair { instance, ejected: false, work, since: now, hit: 0.0, version: 0, times: 0 };
+                Pair { instance, ejected: false, work, since: now, hit, version, due, times };
             self.cells[cell].privates[index].pairs.push(pair);
         }
     }
@@ -279,16 +282,23 @@ impl Ledger {
             let passed = (now - pair.since) as f64 / S as f64;
             pair.work = (pair.work - pair.hit * passed).max(0.0);
             pair.since = now;
-            if hit == pair.hit && pair.version > 0 {
+            if hit == pair.hit && pair.due > 0 {
                 continue;
             }
             pair.hit = hit;
-            self.versions += 1;
-            pair.version = self.versions;
+            if pair.is_new() {
+                self.versions += 1;
+                pair.version = self.versions;
+            }
             if hit > 0.0 {
-                let event =
-                    PairEvent { sub: private.sub, instance: pair.instance, version: pair.version };
-                self.events.push((now + (pair.work / hit * S as f64) as Micros + 1, event));
+                let at = now + (pair.work / hit * S as f64) as Micros + 1;
+                // An event that comes too early looks again. One that would come too late is replaced.
+                if pair.due == 0 || at < pair.due {
+                    self.versions += 1;
+                    (pair.version, pair.due) = (self.versions, at);
+                    let (sub, instance, version) = (private.sub, pair.instance, pair.version);
+                    self.events.push((at, PairEvent { sub, instance, version }));
+                }
             }
         }
         self.aim_miss(now, cell, index, false);
@@ -336,6 +346,12 @@ impl Ledger {
             return Ejection::None;
         };
         let (ejected, degraded, pair) = (private.ejected, private.degraded, private.pairs[at]);
+        let passed = now.saturating_sub(pair.since) as f64 / S as f64;
+        if !pair.ejected && pair.work - pair.hit * passed > SPENT {
+            self.cells[cell].privates[index].pairs[at].due = 0;
+            self.refresh_private(now, cell, index);
+            return Ejection::None;
+        }
         let total = {
             let ledger = &self.cells[cell];
             ledger.epochs[ledger.at(self.subs[sub].seq)].members.total().n
@@ -371,7 +387,7 @@ impl Ledger {
             let key = key_of(event.sub, event.instance);
             let pair = &mut self.cells[cell].privates[index].pairs[at];
             pair.work = self.noise.erlang(Draw::Ejection, key, now, 1);
-            (pair.since, pair.hit) = (now, 0.0);
+            (pair.since, pair.hit, pair.due) = (now, 0.0, 0);
         }
         self.after_private(now, cell, sub);
         ejection
@@ -388,7 +404,7 @@ impl Ledger {
         }
         let pair = &mut private.pairs[at];
         pair.work = self.noise.erlang(Draw::Ejection, key_of(sub, instance), now, k);
-        (pair.ejected, pair.since, pair.hit) = (false, now, 0.0);
+        (pair.ejected, pair.since, pair.hit, pair.due) = (false, now, 0.0, 0);
         self.versions += 1;
         pair.version = self.versions;
     }

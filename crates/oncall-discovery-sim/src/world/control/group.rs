@@ -187,8 +187,11 @@ impl Group {
 
     /// How long ago the oldest update was accepted that its publisher has not read yet, seconds.
     pub(crate) fn lag_s(&self, now: Micros) -> f64 {
+        // Heartbeats show how far a follower lags also while nothing is written.
+        let lag = if now < self.lag_until { self.lag } else { 0 };
         let oldest = self.unpublished.front();
-        oldest.map_or(0.0, |(_, update)| now.saturating_sub(update.accepted.0) as f64 / S as f64)
+        let unpublished = oldest.map_or(0, |(_, update)| now.saturating_sub(update.accepted.0));
+        lag.max(unpublished) as f64 / S as f64
     }
 
     pub(super) fn confirm(&mut self, shared: &Shared) {
