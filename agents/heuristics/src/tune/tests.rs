@@ -120,7 +120,7 @@ fn climbed(seed: u64, starts: &[PolicySpec]) -> Found {
 
 #[test]
 fn a_climb_finds_the_top_of_a_dear_hill_and_repeats_itself() {
-    let start = registry::resolve(&start("static"), "discovery", "").unwrap();
+    let start = registry::resolve(&start("default"), "discovery", "").unwrap();
     let found = climbed(3, std::slice::from_ref(&start));
     assert!(found.score > -0.02, "{found:?}");
     assert!(found.history.is_sorted());
