@@ -11,6 +11,11 @@ use std::time::Instant;
 /// try that fails doubles the distance to the next one.
 const TRY_AFTER: [u32; 2] = [32, 4096];
 
+/// Batches of a try, and how many of them count, the last ones: the first ones wake sleeping threads, or find
+/// the caches of the other way.
+const TRY: u32 = 8;
+const COUNTED: u32 = 4;
+
 /// Weight of the newest time in its mean.
 const NEWEST: f64 = 0.25;
 
@@ -23,6 +28,9 @@ pub(crate) struct Pace {
     /// Batches until the slower way is tried, and the last such distance.
     left: u32,
     distance: u32,
+    /// Batches that are left of a try, and the seconds of those that counted.
+    trying: u32,
+    tried: f64,
 }
 
 impl Pace {
@@ -37,13 +45,24 @@ impl Pace {
             0 => true,
             1 => false,
             // The way that is better, or the other one when its turn has come.
-            _ => self.is_shared_better() != (self.left == 0),
+            _ => self.is_shared_better() != (self.trying > 0),
         }
     }
 
     fn record(&mut self, is_shared: bool, seconds: f64) {
         let before = self.is_shared_better();
-        let is_try = self.batches >= 2 && is_shared != before;
+        let is_try = self.trying > 0;
+        let mut seconds = seconds;
+        if is_try {
+            self.trying -= 1;
+            if self.trying < COUNTED {
+                self.tried += seconds;
+            }
+            if self.trying > 0 {
+                return;
+            }
+            seconds = self.tried / f64::from(COUNTED);
+        }
         let mean = &mut self.seconds[usize::from(is_shared)];
         // A batch in which the system took the core away says nothing about the next ones.
         let seconds = if *mean > 0.0 { seconds.min(3.0 * *mean) } else { seconds };
@@ -59,6 +78,9 @@ impl Pace {
             self.left = self.distance;
         } else {
             self.left = self.left.saturating_sub(1);
+        }
+        if self.left == 0 {
+            (self.trying, self.tried) = (TRY, 0.0);
         }
     }
 
