@@ -21,6 +21,7 @@ pub mod draw;
 pub mod field;
 pub mod isa;
 pub mod math;
+pub mod mixture;
 pub mod policy;
 pub mod scaler;
 pub mod spec;

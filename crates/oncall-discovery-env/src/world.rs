@@ -4,8 +4,7 @@ use crate::dials::{self, Mechanics};
 use crate::lane::Episode;
 use crate::params::Params;
 use crate::{TICK_S, reward, spec};
-use oncall_core::streams::Purpose;
-use oncall_core::{Digest, EpisodeKey, Generator, LoadError, Spec, World, fnv1a};
+use oncall_core::{Digest, EpisodeKey, Generator, LoadError, Spec, World, fnv1a, mixture};
 use oncall_discovery_sim::topology::Scale;
 
 /// Begins every saved state.
@@ -104,18 +103,7 @@ impl DiscoveryWorld {
 
     /// Share of the episodes that play each of [`DiscoveryWorld::variants`]; they sum to 1.
     pub fn shares(&self) -> Vec<f64> {
-        let total = self.cumulative.last().copied().unwrap_or(1.0);
-        let before = [0.0].into_iter().chain(self.cumulative.iter().copied());
-        self.cumulative.iter().zip(before).map(|(sum, before)| (sum - before) / total).collect()
-    }
-
-    fn draw_variant(&self, key: EpisodeKey) -> usize {
-        if self.variants.len() == 1 {
-            return 0;
-        }
-        let total = self.cumulative.last().copied().unwrap_or(1.0);
-        let point = key.stream(Purpose::Variant, 0).uniform() * total;
-        self.cumulative.iter().position(|&sum| point < sum).unwrap_or(self.variants.len() - 1)
+        mixture::shares(&self.cumulative)
     }
 
     fn params(&self, episode: &Episode) -> &Params {
@@ -179,7 +167,7 @@ impl World for DiscoveryWorld {
     }
 
     fn reset(&self, block: &mut Lane, _lane: usize, key: EpisodeKey) {
-        let variant = self.draw_variant(key);
+        let variant = mixture::draw(&self.cumulative, key);
         let opened = Episode::open(&self.variants[variant], variant, key);
         debug_assert!(opened.is_ok(), "a validated scenario opens: {:?}", opened.err());
         block.0 = opened.ok().map(Box::new);

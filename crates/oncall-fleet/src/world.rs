@@ -7,7 +7,7 @@ use crate::{dials, invariants, signals, step};
 use oncall_core::digest::fnv1a;
 use oncall_core::streams::Purpose;
 use oncall_core::world::{Loader, Saver};
-use oncall_core::{Digest, EpisodeKey, Generator, LoadError, Spec, Term, World};
+use oncall_core::{Digest, EpisodeKey, Generator, LoadError, Spec, Term, World, mixture};
 
 /// Rises with any change of a space or a trajectory; see CONTRIBUTING.md.
 const VERSION: u32 = 0;
@@ -107,18 +107,7 @@ impl FleetWorld {
 
     /// Share of the episodes that play each of [`FleetWorld::variants`]; they sum to 1.
     pub fn shares(&self) -> Vec<f64> {
-        let total = self.cumulative.last().copied().unwrap_or(1.0);
-        let before = [0.0].into_iter().chain(self.cumulative.iter().copied());
-        self.cumulative.iter().zip(before).map(|(sum, before)| (sum - before) / total).collect()
-    }
-
-    fn draw_variant(&self, key: EpisodeKey) -> usize {
-        if self.variants.len() == 1 {
-            return 0;
-        }
-        let total = self.cumulative.last().copied().unwrap_or(1.0);
-        let point = key.stream(Purpose::Variant, 0).uniform() * total;
-        self.cumulative.iter().position(|&sum| point < sum).unwrap_or(self.variants.len() - 1)
+        mixture::shares(&self.cumulative)
     }
 
     /// The service that [`World::save`] wrote; `fresh` gives one that plays a scenario.
@@ -179,7 +168,7 @@ impl World for FleetWorld {
     }
 
     fn reset(&self, block: &mut Lane, _lane: usize, key: EpisodeKey) {
-        let variant = self.draw_variant(key);
+        let variant = mixture::draw(&self.cumulative, key);
         *block = step::open(&self.variants[variant], variant as u32, key, self.pinned());
     }
 
