@@ -24,6 +24,7 @@ pub(crate) struct Spent {
     failed: f64,
     no_backend: f64,
     forced: f64,
+    stale: f64,
     withdrawals_late: f64,
     removals_late: f64,
     deploy_delay_min: f64,
@@ -292,6 +293,7 @@ impl Meter {
             failed: count(|b| b.failed),
             no_backend: count(|b| b.no_backend_avoidable),
             forced: count(|b| b.forced),
+            stale: count(|b| b.stale),
             withdrawals_late: count(|b| b.withdrawals_late as f64),
             removals_late: count(|b| b.crashes_late as f64),
             deploy_delay_min: count(|b| b.rollout_overdue_min),
@@ -322,6 +324,7 @@ impl Meter {
             budgets[2] * reward::REMOVAL_BUDGET_USD,
             spent.no_backend * requests * reward::NO_BACKEND_USD,
             spent.forced * requests * reward::FORCED_USD,
+            spent.stale * requests * reward::STALE_USD,
             spent.deploy_delay_min * reward::DEPLOY_DELAY_USD,
         ]
     }

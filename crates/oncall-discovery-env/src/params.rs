@@ -103,6 +103,7 @@ faults! {
         for_min: Some(5.0), 0.5 ..= 60, "min"; "How long, the slow lead-in included."
         fails_share: Some(0.15), 0 ..= 1, ""; "Share of the attempts that fail there."
         slow_min: Some(1.0), 0 ..= 30, "min"; "Before anything fails the dependency is slow for so long: probes take longer and longer."
+        region: Some(-1.0), -1 ..= 2, "", whole; "Region in which the services depend on it, and then those come first whose reads may go elsewhere; -1 is all, and any service."
     }
     BadProber "bad_probers" {
         region: Some(0.0), 0 ..= 2, "", whole; "Region in which one prober sees every probe fail."

@@ -159,6 +159,7 @@ fn action(fault: &Fault, shape: &Shape) -> Action {
         Kind::NodeFailure => Action::Nodes { nodes: some(own(0), nodes) as u16, back_s: own(1) },
         Kind::BadDependency => Action::BadDependency {
             services: some(own(0), services) as u16,
+            region: (own(4) >= 0.0).then_some(own(4) as u8),
             for_s: for_s(1),
             fails: own(2),
             slow_s: for_s(3).min(0.5 * for_s(1)),

@@ -141,8 +141,10 @@ fn draw_action(noise: Noise, number: u64, kind: usize, shape: &Shape) -> Action 
         3 => Action::Nodes { nodes: 1 + below(3, 3) as u16, back_s: 5.0 + for_s },
         4 => Action::BadDependency {
             services: 1 + below(3, u64::from(shape.services)) as u16,
+            // Every fourth one is of one region, and may fail everything.
+            region: (u(6) < 0.25).then_some(region),
             for_s,
-            fails: 0.3 * u(4),
+            fails: if u(6) < 0.25 { u(4) } else { 0.3 * u(4) },
             slow_s: if u(5) < 0.5 { 0.5 * for_s } else { 0.0 },
         },
         5 => Action::BadProber { region, for_s },

@@ -10,6 +10,7 @@ use crate::ledger::Counts;
 use crate::noise::{Draw, Noise, pair};
 use crate::queue::{Micros, Queue, S};
 use crate::topology::REGIONS;
+use crate::topology::cell_of;
 use crate::world::{
     HOP_PROXY, HOP_RELAY, Hop, REGION_US, RELAY_DELIVERIES_PER_S, Trace, World, cell_name,
 };
@@ -84,7 +85,7 @@ pub struct Messages {
     callers: Vec<Caller>,
     fifo: BTreeMap<(Peer, Peer), Micros>,
     failing: Vec<bool>,
-    /// Share of the attempts that a dependency fails, by service.
+    /// Share of the attempts that a dependency fails, by cell.
     soft: Vec<f64>,
     stale: Vec<bool>,
     ever_ready: Vec<bool>,
@@ -119,7 +120,7 @@ impl Messages {
             callers: Vec::new(),
             fifo: BTreeMap::new(),
             failing: vec![false; instances],
-            soft: vec![0.0; topology.services.len()],
+            soft: vec![0.0; topology.cells()],
             stale: vec![false; instances],
             ever_ready,
             clocks: vec![None; instances],
@@ -251,7 +252,7 @@ impl Messages {
                 self.give_publisher(at, PublisherInput::Update(update));
             }
             Trace::Failing(id, failing) => self.failing[id as usize] = failing,
-            Trace::Soft(service, share) => self.soft[usize::from(service)] = share,
+            Trace::Soft(cell, share) => self.soft[cell as usize] = share,
             Trace::Ready(id) => {
                 self.stale[id as usize] = false;
                 self.ever_ready[id as usize] = true;
@@ -372,10 +373,10 @@ impl Messages {
     }
 
     /// Whether a dependency fails one attempt.
-    fn misses(&self, service: ServiceId, (at, attempt): (usize, u32), call: u64) -> bool {
-        let share = self.soft[service.index()];
+    fn misses(&self, caller: &Caller, (at, attempt): (usize, u32)) -> bool {
+        let share = self.soft[cell_of(caller.service.0, caller.region.0) as usize];
         let key = pair(at as u32, attempt) | 1 << 63;
-        share > 0.0 && self.noise.uniform(Draw::Pick, key, call) < share
+        share > 0.0 && self.noise.uniform(Draw::Pick, key, caller.calls) < share
     }
 
     /// One request, from its first attempt to its end.
@@ -410,7 +411,7 @@ impl Messages {
                     let result = if self.failing[id] {
                         self.sampled.counts.failures += 1.0;
                         AttemptResult::ConnectRefused
-                    } else if self.misses(caller.service, (at, attempts), caller.calls) {
+                    } else if self.misses(&caller, (at, attempts)) {
                         self.sampled.counts.soft += 1.0;
                         AttemptResult::FailedAfterSend
                     } else {

@@ -63,6 +63,10 @@ pub enum Action {
     BadDependency {
         /// How many services.
         services: u16,
+        /// Region in which they depend on it, and then services come first whose reads may go elsewhere; all
+        /// regions and any services if `None`.
+        #[serde(default)]
+        region: Option<u8>,
         /// For so long, the lead-in included.
         for_s: f64,
         /// Share of the attempts that fail there, each on its own.
@@ -262,6 +266,7 @@ impl Scenario {
                     20.0,
                     Action::BadDependency {
                         services: some(0.02, shape.services),
+                        region: None,
                         for_s: 120.0,
                         fails: 0.15,
                         slow_s: 20.0,

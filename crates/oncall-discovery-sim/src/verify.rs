@@ -457,7 +457,8 @@ fn further_faults(bench: &Bench) -> Result<Vec<Check>, SetupError> {
     let prober = Action::BadProber { region: 0, for_s: 90.0 };
     let prober = bench.play(240.0, &Dials::default(), &[(20.0, prober)])?;
     let services = (bench.shape.services / 50).max(1);
-    let dependency = Action::BadDependency { services, for_s: 90.0, fails: 0.0, slow_s: 0.0 };
+    let dependency =
+        Action::BadDependency { services, region: None, for_s: 90.0, fails: 0.0, slow_s: 0.0 };
     let dependency = bench.play(300.0, &Dials::default(), &[(20.0, dependency)])?;
     let (s, r, p, d) = (&silent.report, &storm.report, &prober.report, &dependency.report);
     Ok(vec![

@@ -269,8 +269,10 @@ fn health_trials() -> Vec<Trial> {
     let crashes = |freeze| vec![(10.0, Action::Crashes { instances: 60, over_s: 20.0, freeze })];
     let rollout = vec![(5.0, Action::Rollout { endpoints: 80, services: 20, popular: false })];
     let link = vec![(5.0, Action::BadZoneLink { region: 0, zone: 1, loss: 1.0, for_s: 100.0 })];
-    let dependency =
-        vec![(5.0, Action::BadDependency { services: 4, for_s: 60.0, fails: 0.15, slow_s: 0.0 })];
+    let dependency = vec![(
+        5.0,
+        Action::BadDependency { services: 4, region: None, for_s: 60.0, fails: 0.15, slow_s: 0.0 },
+    )];
     let blind = Stops { catalog: false, relays: false, probers: true, cold: false };
     let nodes = vec![(5.0, outage(200.0, blind)), (8.0, Action::Nodes { nodes: 4, back_s: 0.0 })];
     let trial = |dial, plan: &[(f64, Action)], end_s, figure: fn(&World) -> f64, rises| Trial {

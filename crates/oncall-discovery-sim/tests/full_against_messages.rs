@@ -38,7 +38,8 @@ fn setup(seed: u64, instances: u32, ejection: bool) -> Setup {
 /// A dependency that nobody's readiness follows; two errors in a row eject.
 fn dependency(seed: u64) -> Setup {
     let mut setup = setup(seed, 0, true);
-    let fails = Action::BadDependency { services: 12, for_s: 60.0, fails: 0.3, slow_s: 0.0 };
+    let fails =
+        Action::BadDependency { services: 12, region: None, for_s: 60.0, fails: 0.3, slow_s: 0.0 };
     setup.scenario.plan = vec![Planned { at_s: 40.0, action: fails }];
     setup.dials.dependency_mode = 0.0;
     setup.dials.ejection_errors = 2.0;

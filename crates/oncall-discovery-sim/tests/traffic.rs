@@ -21,7 +21,7 @@ fn play(setup: Setup) -> World {
 }
 
 fn dependency(fails: f64, slow_s: f64) -> Action {
-    Action::BadDependency { services: 6, for_s: 120.0, fails, slow_s }
+    Action::BadDependency { services: 6, region: None, for_s: 120.0, fails, slow_s }
 }
 
 #[test]
@@ -206,4 +206,36 @@ fn overload_among_dead_endpoints_does_not_flood_the_queue() {
     let ((plain, none), (loaded, overloaded)) = (events(0.0), events(0.6));
     assert!(none == 0.0 && overloaded > 1_000.0, "{overloaded}");
     assert!(loaded < 2 * plain, "{loaded} events against {plain}");
+}
+
+/// A dependency of one region: only its callers' attempts fail, and of services whose reads may go elsewhere. With
+/// dependencies in readiness its endpoints leave and reads fail over; without, attempts go on failing.
+#[test]
+fn a_dependency_of_one_region_is_cured_by_failover() {
+    let action = Action::BadDependency {
+        services: 2,
+        region: Some(1),
+        for_s: 300.0,
+        fails: 0.9,
+        slow_s: 0.0,
+    };
+    let run = |mode: f64| {
+        let dials = Dials {
+            dependency_mode: mode,
+            guard_share_pct: 100.0,
+            failover_cap_pct: 100.0,
+            failover_trigger_pct: 80.0,
+            ..Dials::default()
+        };
+        play(setup(400.0, &dials, &[(20.0, action)]))
+    };
+    let (ignored, counted) = (run(0.0), run(2.0));
+    let (i, c) = (&ignored.totals().traffic, &counted.totals().traffic);
+    assert!(i.soft > 100.0 && i.broken() > 3.0 * c.broken(), "{i:?} {c:?}");
+    assert!(c.cross_region > i.cross_region, "{i:?} {c:?}");
+    // Other regions' callers meet nothing.
+    let visible =
+        |world: &World, region: usize| world.gauges().counters[region].traffic.user_visible();
+    assert!(visible(&ignored, 1) > 100.0);
+    assert!(visible(&ignored, 0) + visible(&ignored, 2) < 0.01 * visible(&ignored, 1));
 }

@@ -44,10 +44,11 @@ prices! {
     EGRESS_REGION_GB: 0.02, "$/GB", "Specification 4.4: between regions.";
     RETENTION_GB_H: 0.005, "$/GB-h", "Specification 4.4: memory of relays for delta logs.";
     SPARE_INSTANCE_H: 0.000_75, "$/instance-h", "Assumption: capacity kept free for other regions, less what batch work pays for it.";
-    RELAY_IDLE_VCPU: 1.0, "vCPU", "Assumption: what a relay of the full fleet takes while it does nothing.";
+    RELAY_IDLE_VCPU: 8.0, "vCPU", "Assumption: a relay of the full fleet is a machine of eight cores that nobody else uses.";
     RELAY_WORK_VCPU: 1.0, "vCPU", "Assumption: what it takes more while it works.";
-    PROBE_PROBER_VCPU_S: 0.0005, "vCPU-s/probe", "Assumption: 2,000 probes a second and core, with connection and TLS.";
-    PROBE_INSTANCE_VCPU_S: 0.0002, "vCPU-s/probe", "Assumption: what answering costs the instance.";
+    HEARTBEAT_KB_VCPU_S: 0.03, "vCPU-s/kB", "Assumption: heads written, sent, read and compared, at both ends.";
+    PROBE_PROBER_VCPU_S: 0.0015, "vCPU-s/probe", "Assumption: 700 probes a second and core, each with a connection and TLS.";
+    PROBE_INSTANCE_VCPU_S: 0.0025, "vCPU-s/probe", "Assumption: TLS again, and a readiness check that looks at what the process needs.";
     RENEWAL_VCPU_S: 0.0004, "vCPU-s/renewal", "Assumption: one message of a node's agent for all its instances (R128).";
     WRITE_VCPU_S: 0.002, "vCPU-s/write", "Assumption: three replicas, disks included.";
     ZONE_SHARE: 0.666_666_666_666_666_6, "share", "Three zones: two of three proxies are in another one than their relay.";
@@ -68,7 +69,7 @@ pub const PLANNED_PACE_PER_S: f64 = 83.0;
 /// size spends about a hundredth; [`Bill::fleet_share`] is that part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bill {
-    /// Relays, at rest and at work, $.
+    /// Relays, at rest and at work, and heartbeats, $.
     pub relays: f64,
     /// Probers, $.
     pub probers: f64,
@@ -102,6 +103,8 @@ pub struct Bill {
     pub no_backend_avoidable: f64,
     /// Requests cut at an exit, expected.
     pub forced: f64,
+    /// Attempts at endpoints that the catalog no longer held READY, expected (R145).
+    pub stale: f64,
     /// Minutes that rollouts ran beyond what they would take at the pace planned.
     pub rollout_overdue_min: f64,
     /// This fleet as a part of the full one, by instances.
@@ -161,6 +164,7 @@ struct Mark {
     renewals: f64,
     writes: f64,
     busy_us: f64,
+    heartbeat_bytes: f64,
     bytes: f64,
     far_bytes: f64,
 }
@@ -176,6 +180,7 @@ impl Mark {
             renewals: counters.renewals,
             writes: counters.writes as f64,
             busy_us: counters.relay_busy_us,
+            heartbeat_bytes: counters.heartbeat_bytes as f64,
             bytes: bytes as f64,
             far_bytes: counters.far_bytes as f64 + counters.traffic.cross_region * FAR_CALL_BYTES,
         }
@@ -208,6 +213,7 @@ impl World {
             let mark = Mark::of(counters);
             let old = std::mem::replace(&mut shared.books.marks[region], mark);
             let busy_s = (mark.busy_us - old.busy_us) / 1e6;
+            let heartbeats_kb = (mark.heartbeat_bytes - old.heartbeat_bytes) / 1e3;
             let relay_vcpu = paid * RELAY_IDLE_VCPU + busy_s * RELAY_WORK_VCPU;
             let probes = mark.probes - old.probes;
             let catalog_vcpu = (mark.renewals - old.renewals) * RENEWAL_VCPU_S
@@ -217,7 +223,7 @@ impl World {
             let log_gb = relay.delta_retention_s * LOG_CHANGES_PER_S * LOG_BYTES_PER_CHANGE / 1e9;
             let cap = shared.proxy[region].failover_cap_pct / 100.0;
             let dollars = [
-                relay_vcpu * share.machine * VCPU_H * hour,
+                (relay_vcpu * share.machine + heartbeats_kb * HEARTBEAT_KB_VCPU_S) * VCPU_H * hour,
                 probes * PROBE_PROBER_VCPU_S * VCPU_H * hour,
                 probes * PROBE_INSTANCE_VCPU_S * VCPU_H * hour,
                 catalog_vcpu * VCPU_H * hour,
@@ -329,6 +335,7 @@ impl World {
             bill.failed += counters.traffic.user_visible();
             bill.no_backend_avoidable += counters.no_backend_avoidable;
             bill.forced += counters.forced;
+            bill.stale += counters.traffic.stale;
         }
         bill
     }

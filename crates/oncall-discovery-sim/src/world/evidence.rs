@@ -81,9 +81,9 @@ impl World {
     /// How long an instance's dependency makes a probe take now: it rises over the lead-in.
     pub(crate) fn slowness(&self, id: u32) -> Micros {
         let now = self.shared.now();
-        let service = self.fleet.instances[id as usize].cell / REGIONS as u32;
+        let cell = self.fleet.instances[id as usize].cell;
         let slow = self.memory.iter().filter(|memory| {
-            memory.slow.0 <= now && now < memory.slow.1 && memory.chosen.contains(&service)
+            memory.slow.0 <= now && now < memory.slow.1 && memory.chosen.contains(&cell)
         });
         let share = |memory: &super::faults::Memory| {
             let (from, until) = memory.slow;
@@ -92,27 +92,25 @@ impl World {
         (slow.map(share).fold(0.0, f64::max) * SLOWEST) as Micros
     }
 
-    /// Whether a service's dependency is down.
-    pub(crate) fn dependency_down(&self, service: u32) -> bool {
-        self.memory.iter().any(|memory| memory.down && memory.chosen.contains(&service))
+    /// Whether a dependency of a cell is down.
+    pub(crate) fn dependency_down(&self, cell: u32) -> bool {
+        self.memory.iter().any(|memory| memory.down && memory.chosen.contains(&cell))
     }
 
-    /// Works out again which share of a service's attempts its dependencies fail.
-    pub(crate) fn refresh_soft(&mut self, service: u32) {
+    /// Works out again which share of a cell's attempts its dependencies fail.
+    pub(crate) fn refresh_soft(&mut self, cell: u32) {
         let mut serves = 1.0;
         for (memory, planned) in self.memory.iter().zip(&self.scenario.plan) {
             if let Action::BadDependency { fails, .. } = planned.action
                 && memory.down
-                && memory.chosen.contains(&service)
+                && memory.chosen.contains(&cell)
             {
                 serves *= 1.0 - fails.clamp(0.0, 1.0);
             }
         }
         let now = self.shared.now();
-        self.shared.trace(Trace::Soft(service as u16, 1.0 - serves));
-        for cell in (service as usize * REGIONS..).take(REGIONS) {
-            self.plane.set_soft(&mut self.shared, now, cell, 1.0 - serves);
-        }
+        self.shared.trace(Trace::Soft(cell, 1.0 - serves));
+        self.plane.set_soft(&mut self.shared, now, cell as usize, 1.0 - serves);
     }
 
     /// Revokes identities: from now on whoever connects refuses them.

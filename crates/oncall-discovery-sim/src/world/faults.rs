@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// What an action remembers between its steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Memory {
-    /// Instances, nodes or services that it is about.
+    /// Instances, nodes or cells that it is about.
     pub(crate) chosen: Vec<u32>,
     /// From when until when its dependency is slow.
     pub(crate) slow: (Micros, Micros),
@@ -55,8 +55,9 @@ impl World {
             }
             Action::Churn { .. } => self.shared.push(now, Event::Step { plan, step: 0 }),
             Action::Nodes { nodes, back_s } => self.fail_nodes(index, nodes, back_s, salt),
-            Action::BadDependency { services, slow_s, .. } => {
-                self.begin_dependency(plan, services, micros(slow_s), salt);
+            Action::BadDependency { services, region, slow_s, .. } => {
+                self.memory[index].chosen = self.choose_dependents(services, region, salt);
+                self.begin_dependency(plan, micros(slow_s));
             }
             Action::Revoke { instances, .. } => {
                 let chosen = self.some_serving(instances as usize, salt, |_| true);
@@ -298,17 +299,28 @@ impl World {
         }
     }
 
-    /// A shared dependency of some services begins to fail; first it may be slow for a while.
-    fn begin_dependency(&mut self, plan: u16, services: u16, slow: Micros, salt: u64) {
-        let index = usize::from(plan);
-        let now = self.shared.now();
-        let count = self.topology.services.len() as u64;
+    /// Cells of the services that share a dependency.
+    fn choose_dependents(&self, services: u16, region: Option<u8>, salt: u64) -> Vec<u32> {
+        let far = |service: &u32| self.topology.services[*service as usize].cross_region;
+        let mut among: Vec<u32> = (0..self.topology.services.len() as u32).collect();
+        if region.is_some() && among.iter().any(far) {
+            among.retain(far);
+        }
+        let count = among.len() as u64;
         let mut hit: Vec<u32> = (0..u64::from(services))
-            .map(|i| self.shared.noise.below(Draw::Fault, salt, i, count) as u32)
+            .map(|i| among[self.shared.noise.below(Draw::Fault, salt, i, count) as usize])
             .collect();
         hit.sort_unstable();
         hit.dedup();
-        self.memory[index].chosen = hit;
+        let cells =
+            |service: u32| regions(region).map(move |r| service * REGIONS as u32 + r as u32);
+        hit.into_iter().flat_map(cells).collect()
+    }
+
+    /// A shared dependency begins to fail; first it may be slow for a while.
+    fn begin_dependency(&mut self, plan: u16, slow: Micros) {
+        let index = usize::from(plan);
+        let now = self.shared.now();
         if slow == 0 {
             return self.break_dependency(index);
         }
@@ -320,12 +332,10 @@ impl World {
         }
     }
 
-    /// Instances of the services that an action is about.
+    /// Instances of the cells that an action is about.
     pub(crate) fn dependents(&self, index: usize) -> Vec<u32> {
         let hit = &self.memory[index].chosen;
-        let within = |id: &u32| {
-            hit.binary_search(&(self.fleet.instances[*id as usize].cell / REGIONS as u32)).is_ok()
-        };
+        let within = |id: &u32| hit.binary_search(&self.fleet.instances[*id as usize].cell).is_ok();
         (0..self.fleet.instances.len() as u32).filter(within).collect()
     }
 
@@ -337,8 +347,8 @@ impl World {
             return;
         }
         self.memory[index].down = true;
-        for service in self.memory[index].chosen.clone() {
-            self.refresh_soft(service);
+        for cell in self.memory[index].chosen.clone() {
+            self.refresh_soft(cell);
         }
         // Agents see it as well, each with its next report.
         for id in self.dependents(index) {
@@ -356,14 +366,13 @@ impl World {
 
     fn end_dependency(&mut self, index: usize) {
         let ids = self.dependents(index);
-        let services = std::mem::take(&mut self.memory[index].chosen);
+        let cells = std::mem::take(&mut self.memory[index].chosen);
         (self.memory[index].down, self.memory[index].slow) = (false, (0, 0));
-        for service in services {
-            self.refresh_soft(service);
+        for cell in cells {
+            self.refresh_soft(cell);
         }
         for id in ids {
-            let service = self.fleet.instances[id as usize].cell / REGIONS as u32;
-            let down = self.dependency_down(service);
+            let down = self.dependency_down(self.fleet.instances[id as usize].cell);
             let instance = &mut self.fleet.instances[id as usize];
             (instance.dependency_bad, instance.dependency_slow) = (down, false);
             self.look_again(id);

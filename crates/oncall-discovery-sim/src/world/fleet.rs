@@ -195,7 +195,7 @@ impl World {
         self.shared.assert(!instance.truth.answers(), "I15", || {
             format!("instance {id} restarts, and it is {:?}", instance.truth)
         });
-        let down = self.dependency_down(instance.cell / REGIONS as u32);
+        let down = self.dependency_down(instance.cell);
         let instance = &mut self.fleet.instances[id as usize];
         instance.truth = Truth::Booting;
         instance.life += 1;

@@ -251,8 +251,8 @@ pub enum Trace {
     NotReady(u32, Micros),
     /// It died; its clock starts.
     Died(u32),
-    /// A service's dependency fails that share of its attempts from now on.
-    Soft(u16, f64),
+    /// A dependency fails that share of a cell's attempts from now on.
+    Soft(u32, f64),
 }
 
 /// What all parts of a world share.
