@@ -74,6 +74,11 @@ pub struct Config {
     /// Learning rate while the teacher's decisions are repeated.
     #[arg(long, default_value_t = 5e-3)]
     pub teacher_learning_rate: f64,
+    /// Weight of the entropy while the teacher's decisions are repeated. Of a teacher who always decides alike, 0
+    /// leaves a policy that tries nothing else; a weight w leaves each other choice a chance of about exp(-1/w).
+    #[arg(long, default_value_t = 0.0)]
+    #[serde(default)]
+    pub teacher_entropy_weight: f64,
     /// Do not tell the critic what was drawn for the episode (when the surge comes, for example). The
     /// actor is never told.
     #[arg(long)]
@@ -125,6 +130,7 @@ impl Config {
             ("lambda", self.lambda, 1.0),
             ("clip", self.clip, 1.0),
             ("entropy_weight", self.entropy_weight, 10.0),
+            ("teacher_entropy_weight", self.teacher_entropy_weight, 10.0),
             ("value_weight", self.value_weight, 100.0),
             ("gradient_norm_max", self.gradient_norm_max, 1e6),
             ("adam_epsilon", self.adam_epsilon, 1.0),

@@ -193,7 +193,11 @@ impl Trainer {
         let left = 1.0 - self.update as f64 / self.task.updates as f64;
         let pace = Pace {
             rate: if imitate { config.teacher_learning_rate } else { config.learning_rate * left },
-            entropy_weight: if imitate { 0.0 } else { config.entropy_weight * left },
+            entropy_weight: if imitate {
+                config.teacher_entropy_weight
+            } else {
+                config.entropy_weight * left
+            },
             imitate,
             shuffle: shuffle_key(self.task.seed, self.update),
         };

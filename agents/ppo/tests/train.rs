@@ -264,6 +264,29 @@ fn a_teacher_is_soon_imitated() {
     assert!(found.return_usd > -60.0, "{found:?}");
 }
 
+/// `hold` never turns a dial: repeated to the end, nothing else is ever tried.
+#[test]
+fn entropy_keeps_a_teachers_other_choices_possible() {
+    let entropy = |weight: f64| {
+        let scenario = oncall_env::shipped("spike").unwrap();
+        let config = Config {
+            teacher: Some("hold".to_owned()),
+            teacher_updates: 1000,
+            teacher_entropy_weight: weight,
+            ..small()
+        };
+        let task = Task::new(&scenario, 1, 60 * config.samples() as u64, config).unwrap();
+        let mut trainer = Trainer::new(scenario, task, 2).unwrap();
+        let mut last = Line::default();
+        while !trainer.is_done() {
+            last = trainer.step().unwrap();
+        }
+        last.entropy
+    };
+    let (sure, open) = (entropy(0.0), entropy(0.3));
+    assert!(sure < 0.05 && open > 0.5, "{sure} {open}");
+}
+
 #[test]
 fn unknown_teachers_are_refused() {
     let scenario = oncall_env::shipped("spike").unwrap();

@@ -36,8 +36,9 @@ pub const NO_BACKEND_USD: f64 = 1e-4;
 /// beginning. Fifty times what the specification began with: there, no drain at all was the best one.
 pub const FORCED_USD: f64 = 0.05;
 /// Dollars for an attempt at an endpoint that had been withdrawn: refused and retried, or served by a process that
-/// is about to exit. Not in the specification: without it nothing pulls against a long coalescing window.
-pub const STALE_USD: f64 = 1e-3;
+/// is about to exit; half of what a failed request costs. Not in the specification: without it nothing pulls
+/// against a long coalescing window.
+pub const STALE_USD: f64 = 1e-4;
 /// Dollars for a minute of rollout beyond its plan. Twice what the specification began with: there, the slowest
 /// pace was the best one.
 pub const DEPLOY_DELAY_USD: f64 = 10.0;

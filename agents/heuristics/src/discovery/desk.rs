@@ -57,6 +57,7 @@ places! {
         ready_share
         probe_failure_share
         connected_share
+        failed_share
 }
 
 /// The places, found once.

@@ -10,7 +10,9 @@
 //! | the control plane is gone | what it could still be told is told already; for the time after it, as for a storm |
 //! | proxies come back in a storm | full jitter; admission and snapshot budget of a storm |
 //! | a region cannot write, or has few instances | reads may fail over |
-//! | a rollout on few services | wide windows and more relays before it begins; spread: narrow windows |
+//! | one region's requests fail, the others' do not | proxies eject all of what fails, and reads fail over |
+//! | a rollout on few services | wide windows, more relays before it begins, a slow pace; spread: narrow windows |
+//! | no rollout soon, nobody reconnects | fewer relays |
 //! | gaps, or views that stay behind | heads are named often |
 //!
 //! A pattern stands for some minutes after it was last seen. Between incidents the setting is that of
@@ -32,6 +34,11 @@ params! {
         by_node_min: 0.3, 0 ..= 1, ""; "Concentration on nodes that speaks of node failures."
         by_zone_min: 0.6, 0 ..= 1, ""; "Concentration on zones that speaks of a bad link."
         disagreement_min: 0.1, 0.01 ..= 1, ""; "Disagreement between probers that speaks of a bad vantage point."
+        hard_failed_min: 0.01, 0.0001 ..= 0.5, ""; "Failed share of a region from which something there fails for real."
+        hard_ratio_min: 4, 1 ..= 100, "x"; "That share over the one of the region with the least."
+        hard_ejected_pct: 60, 0 ..= 100, "%"; "Ejected share allowed while something of a region fails for real."
+        hard_trigger_pct: 80, 0 ..= 100, "%"; "Failover trigger then."
+        hard_cap_pct: 100, 0 ..= 100, "%"; "Failover cap then."
         storm_guard_pct: 10, 5 ..= 100, "%"; "Guard while a dependency is suspected."
         storm_failures: 4, 1 ..= 6, "", whole; "Failure threshold while a dependency is suspected."
         node_failures: 2, 1 ..= 6, "", whole; "Failure threshold while nodes fail."
@@ -39,7 +46,7 @@ params! {
         vantage_probers: 2, 1 ..= 3, "", whole; "Probers that must agree while a vantage point is bad."
         dying_unhealthy_min: 0.005, 0.001 ..= 0.2, ""; "UNHEALTHY share from which instances are dying."
         ejection_errors: 2, 1 ..= 10, "", whole; "Errors to eject while instances die, or before an outage."
-        ejected_share_pct: 60, 0 ..= 100, "%"; "Ejected share allowed while instances die, or before an outage."
+        ejected_share_pct: 30, 0 ..= 100, "%"; "Ejected share allowed while instances die, or before an outage."
         latency_factor: 2, 1.1 ..= 10, "x"; "Write latency over that of the calm minutes that speaks of an outage to come."
         lag_factor: 2, 1.1 ..= 20, "x"; "Follower lag over that of the calm minutes that does so too."
         prepare_min: 15, 1 ..= 40, "min"; "How long one stays prepared after the last sign."
@@ -56,7 +63,10 @@ params! {
         hot_services_max: 0.15, 0 ..= 1, ""; "Share of the services up to which a rollout is hot."
         hot_removals_ms: 350, 0 ..= 1000, "ms"; "Window of removals in a hot rollout."
         hot_additions_ms: 2000, 0 ..= 5000, "ms"; "Window of additions in a hot rollout."
-        hot_relays: 24, 4 ..= 64, "", whole; "Relays in a hot rollout."
+        hot_relays: 34, 4 ..= 64, "", whole; "Relays in a hot rollout."
+        hot_pace_per_s: 20, 10 ..= 200, "1/s"; "Pace of a hot rollout."
+        spread_pace_per_s: 60, 10 ..= 200, "1/s"; "Pace of a spread rollout."
+        quiet_relays: 8, 4 ..= 64, "", whole; "Relays while no rollout is near and nobody reconnects."
         spread_removals_ms: 50, 0 ..= 1000, "ms"; "Window of removals in a spread rollout."
         gaps_min_per_s: 1, 0.01 ..= 100, "1/s"; "Gaps from which heads are named often."
         behind_min_s: 30, 1 ..= 600, "s"; "Time that views have been behind from which heads are named often."
@@ -108,12 +118,15 @@ dials! {
     failover_cap_pct
     snapshot_age_max_ordinary_s
     snapshot_age_max_strict_s
+    rollout_pace_per_s
     relays_per_region
 }
 
 /// What the symptoms speak of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pattern {
+    /// No rollout is near.
+    Quiet,
     /// Instances die one by one.
     Dying,
     /// Whole nodes fail.
@@ -130,6 +143,8 @@ enum Pattern {
     Storm,
     /// A region cannot write or has few instances.
     Region,
+    /// Something of one region fails for real.
+    Hard,
     /// Views have gaps or stay behind.
     Behind,
     /// A rollout on few services, under way or about to begin.
@@ -139,7 +154,8 @@ enum Pattern {
 }
 
 /// In the order in which they act; the later one wins.
-const PATTERNS: [Pattern; 11] = [
+const PATTERNS: [Pattern; 13] = [
+    Pattern::Quiet,
     Pattern::Dying,
     Pattern::Nodes,
     Pattern::Dependency,
@@ -148,6 +164,7 @@ const PATTERNS: [Pattern; 11] = [
     Pattern::Precursor,
     Pattern::Storm,
     Pattern::Region,
+    Pattern::Hard,
     Pattern::Behind,
     Pattern::Spread,
     Pattern::Hot,
@@ -196,6 +213,12 @@ impl Operator {
         }
     }
 
+    /// Whether a rollout runs or is about to begin.
+    fn rollout_near(&self, desk: Desk<'_>) -> bool {
+        desk.get(PLACES.rollout_running) > 0.5
+            || desk.get(PLACES.rollout_next_min) <= self.rules.rollout_lead_min
+    }
+
     /// Whether a pattern shows now.
     fn shows(&self, pattern: Pattern, desk: Desk<'_>) -> bool {
         let (rules, p) = (&self.rules, &*PLACES);
@@ -224,13 +247,18 @@ impl Operator {
                 let ready = desk.least(p.ready_share) < rules.failover_ready_min;
                 ready || desk.least(p.quorum) < 0.5
             }
+            Pattern::Hard => {
+                let worst = desk.most(p.failed_share);
+                worst >= rules.hard_failed_min
+                    && worst >= rules.hard_ratio_min * desk.least(p.failed_share)
+            }
             Pattern::Behind => {
                 desk.get(p.revision_gaps_per_s) >= rules.gaps_min_per_s
                     || desk.get(p.convergence_s) >= rules.behind_min_s
             }
+            Pattern::Quiet => !self.rollout_near(desk),
             Pattern::Hot | Pattern::Spread => {
-                let is_on = desk.get(p.rollout_running) > 0.5
-                    || desk.get(p.rollout_next_min) <= rules.rollout_lead_min;
+                let is_on = self.rollout_near(desk);
                 // While one runs, the calendar may already show the one after it.
                 let is_hot = desk.get(p.rollout_next_services_share) <= rules.hot_services_max;
                 is_on && is_hot == (pattern == Pattern::Hot)
@@ -269,17 +297,28 @@ impl Operator {
                 wish.set(d.reconnect_jitter_pct, 100.0);
                 wish.set(d.admission_per_s, rules.storm_admission_per_s);
                 wish.set(d.snapshot_budget_mb_s, rules.storm_snapshot_mb_s);
+                wish.set(d.relays_per_region, self.base[d.relays_per_region]);
             }
             Pattern::Region => {
                 wish.set(d.failover_trigger_pct, rules.failover_trigger_pct);
                 wish.set(d.failover_cap_pct, rules.failover_cap_pct);
             }
+            Pattern::Hard => {
+                wish.set(d.ejected_share_max_pct, rules.hard_ejected_pct);
+                wish.set(d.failover_trigger_pct, rules.hard_trigger_pct);
+                wish.set(d.failover_cap_pct, rules.hard_cap_pct);
+            }
+            Pattern::Quiet => wish.set(d.relays_per_region, rules.quiet_relays),
             Pattern::Behind => wish.set(d.head_heartbeat_s, rules.gap_heartbeat_s),
-            Pattern::Spread => wish.set(d.coalesce_removals_ms, rules.spread_removals_ms),
+            Pattern::Spread => {
+                wish.set(d.coalesce_removals_ms, rules.spread_removals_ms);
+                wish.set(d.rollout_pace_per_s, rules.spread_pace_per_s);
+            }
             Pattern::Hot => {
                 wish.set(d.coalesce_removals_ms, rules.hot_removals_ms);
                 wish.set(d.coalesce_additions_ms, rules.hot_additions_ms);
                 wish.set(d.relays_per_region, rules.hot_relays);
+                wish.set(d.rollout_pace_per_s, rules.hot_pace_per_s);
             }
         }
     }
@@ -306,7 +345,7 @@ impl Policy for Operator {
             if self.shows(pattern, desk) {
                 let stands_min = match pattern {
                     Pattern::Precursor => self.rules.prepare_min,
-                    Pattern::Hot | Pattern::Spread => 0.0,
+                    Pattern::Quiet | Pattern::Hot | Pattern::Spread => 0.0,
                     _ => self.rules.hold_min,
                 };
                 self.memory.until_min[place] = now_min + stands_min;

@@ -27,6 +27,7 @@ fn operator() -> Operator {
     let mut operator = Operator::new(&Rules::from_values(&defaults));
     // So that the tests say what the rules do, and not what a search found.
     operator.base = SPEC.dials.iter().map(|dial| dial.default).collect();
+    operator.base[DIALS.relays_per_region] = operator.rules.quiet_relays;
     operator.reset(PolicyKey::default());
     operator
 }
@@ -103,12 +104,38 @@ fn rollouts_are_read_off_the_calendar() {
     let expected = [
         ("coalesce_removals_ms", 350.0),
         ("coalesce_additions_ms", 2000.0),
-        ("relays_per_region", 24.0),
+        ("rollout_pace_per_s", 20.0),
+        ("relays_per_region", 34.0),
     ];
     assert_eq!(hot, expected);
     let spread = answers(&[(p.rollout_running, 1.0), (p.rollout_next_services_share, 0.8)]);
-    assert_eq!(spread, [("coalesce_removals_ms", 50.0)]);
+    assert_eq!(spread, [("coalesce_removals_ms", 50.0), ("rollout_pace_per_s", 60.0)]);
     assert_eq!(answers(&[(p.rollout_next_min, 30.0)]), []);
+}
+
+#[test]
+fn what_fails_in_one_region_only_is_left_by_its_callers() {
+    let p = &*PLACES;
+    let hard = answers(&[(p.failed_share[1], 0.05), (p.failed_share[2], 0.001)]);
+    let expected = [
+        ("ejected_share_max_pct", 60.0),
+        ("failover_trigger_pct", 80.0),
+        ("failover_cap_pct", 100.0),
+    ];
+    assert_eq!(hard, expected);
+    // What fails everywhere fails elsewhere as well.
+    assert_eq!(answers(&p.failed_share.map(|place| (place, 0.05))), []);
+}
+
+#[test]
+fn relays_are_few_while_nothing_needs_them() {
+    let mut operator = operator();
+    operator.base[DIALS.relays_per_region] = 20.0;
+    assert_eq!(turned(&mut operator, &calm(1.0)), [("relays_per_region", 8.0)]);
+    let mut away = calm(2.0);
+    away[PLACES.connected_share[0]] = 0.5;
+    let names: Vec<&str> = turned(&mut operator, &away).into_iter().map(|dial| dial.0).collect();
+    assert!(!names.contains(&"relays_per_region"), "{names:?}");
 }
 
 #[test]
