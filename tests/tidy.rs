@@ -15,9 +15,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-discovery-env", &["oncall-core", "oncall-discovery", "oncall-discovery-sim"]),
     ("oncall-scenario", &["oncall-core", "oncall-discovery-env", "oncall-fleet"]),
     ("oncall-vec", &["oncall-core"]),
+    ("oncall-cartpole", &["oncall-core", "oncall-vec"]),
     (
         "oncall-env",
-        &["oncall-core", "oncall-discovery-env", "oncall-fleet", "oncall-scenario", "oncall-vec"],
+        // CartPole only with the feature `bench-worlds`, which nothing shipped turns on.
+        &[
+            "oncall-cartpole",
+            "oncall-core",
+            "oncall-discovery-env",
+            "oncall-fleet",
+            "oncall-scenario",
+            "oncall-vec",
+        ],
     ),
     (
         "oncall-heuristics",
@@ -75,7 +84,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "oncall-weights",
         ],
     ),
-    ("oncall-bench", &["oncall-core", "oncall-env", "oncall-fleet", "oncall-vec"]),
+    (
+        "oncall-bench",
+        &["oncall-cartpole", "oncall-core", "oncall-env", "oncall-fleet", "oncall-vec"],
+    ),
     ("oncall-tests", &["oncall-core", "oncall-fleet", "oncall-env"]),
 ];
 

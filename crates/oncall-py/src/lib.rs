@@ -11,6 +11,8 @@
 mod actions;
 mod ahead;
 mod arrays;
+#[cfg(feature = "bench-worlds")]
+mod bench_worlds;
 mod describe;
 mod detach;
 mod errors;

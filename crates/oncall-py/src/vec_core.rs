@@ -63,6 +63,26 @@ impl Slot {
 }
 
 impl VecCore {
+    /// What Python sees of an engine.
+    fn around(engine: AnyVecEnv, about: About, mode: Mode) -> Self {
+        let spec = engine.spec().clone();
+        let options = engine.options();
+        let (view, interval) = (options.view, options.decision_interval_min as usize);
+        // What a tick of discovery takes is worth many minutes of the fleet.
+        let weight = if spec.tick_s == 60 { 1 } else { 1000 };
+        Self {
+            rows: engine.num_envs(),
+            obs_len: engine.obs_len(),
+            spec,
+            engine: Mutex::new(Slot::Here(Box::new(engine))),
+            ahead: Mutex::new(None),
+            about,
+            view,
+            mode,
+            work: interval * weight,
+        }
+    }
+
     /// The engine, if no other thread uses it.
     fn guard(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Slot>> {
         match self.engine.try_lock() {
@@ -256,7 +276,14 @@ impl VecCore {
             threads,
             max_minutes,
         };
-        let Checked { rows, mode, mut options, interval } = keywords.check(py)?;
+        let checked = keywords.check(py)?;
+        #[cfg(feature = "bench-worlds")]
+        if crate::bench_worlds::is_cartpole(scenario_json) {
+            let given = demand_rps.map(|_| "demand_rps").or(scale.map(|_| "scale"));
+            let (engine, about) = crate::bench_worlds::cartpole(py, &checked, given)?;
+            return Ok(Self::around(engine, about, checked.mode));
+        }
+        let Checked { rows, mode, mut options, interval } = checked;
         let files = ShippedOr(Mapping(files));
         let loaded = match file {
             Some(file) => load_named(file, scenario_json, &files),
@@ -284,22 +311,9 @@ impl VecCore {
             params_hash: scenario.world.params_hash(),
             generator: scenario.world.generator().name(),
         };
-        let (view, interval) = (options.view, options.decision_interval_min as usize);
-        // What a tick of discovery takes is worth many minutes of the fleet.
-        let weight = if scenario.world.spec().tick_s == 60 { 1 } else { 1000 };
         let engine = AnyVecEnv::new(scenario.world, rows, options)
             .map_err(|error| engine_error(py, &error, Class::Option))?;
-        Ok(Self {
-            spec: engine.spec().clone(),
-            obs_len: engine.obs_len(),
-            engine: Mutex::new(Slot::Here(Box::new(engine))),
-            ahead: Mutex::new(None),
-            about,
-            view,
-            mode,
-            rows,
-            work: interval * weight,
-        })
+        Ok(Self::around(engine, about, mode))
     }
 
     /// Number of rows.
