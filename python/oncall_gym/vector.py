@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         "_terms",
         "_cost",
         "_signals",
+        "_step_bound",
     )
 
     def __init__(
@@ -184,6 +185,16 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
 
     def _allocate(self) -> None:
         """Buffers for the results of one call."""
+        self._step_bound: Callable[[Any], Any] | None = None
+        self._terms = self._cost = self._signals = None
+        wants_more = self._reward_terms or self._info_signals or self._cost_info
+        if not (self.copy or wants_more or self.render_mode is not None):
+            # Arrays of the engine's own: it steps faster into those.
+            self._obs, self._rewards, self._terminated, self._truncated, self._final = (
+                self._core.bind(self._same_step)
+            )
+            self._step_bound = self._core.step_bound
+            return
         shape = (self.num_envs, self._core.obs_len)
         self._final = np.zeros(shape, np.float32) if self._same_step else None
         self._allocate_results()
@@ -249,6 +260,8 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             OrderError: before the first reset, after `close`, or with autoreset disabled where an
                 episode is over.
         """
+        if self._step_bound is not None:
+            return self._step_bound(actions)  # type: ignore[no-any-return]
         if self.copy:
             self._allocate_results()
         events = self._core.step_into(
@@ -302,6 +315,8 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             self._cost,
             self._signals,
         ) = self._core.recv()
+        # A later step writes into these.
+        self._step_bound = None
         return self._results(events)
 
     def _results(
@@ -310,7 +325,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         """What the buffers hold, with the infos of a step."""
         infos: dict[str, Any] = {}
         if events:
-            self._add_events(infos)
+            self._core.add_events(infos, self._final, self._cost)
         if self._cost is not None:
             self._add_all(infos, "cost", self._cost)
         rewards = self._rewards
@@ -343,30 +358,6 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         for key, values in (("seed", rows["seed"]), ("episode_number", rows["episode"])):
             infos[key] = np.where(began, values, np.uint64(0))
             infos[f"_{key}"] = began.copy()
-
-    def _add_events(self, infos: dict[str, Any]) -> None:
-        """What happened in a step in which an episode ended or began."""
-        began, ended = self._core.began(), self._core.ended()
-        junk = began & ~ended
-        if junk.any():
-            self._add_all(infos, "valid", ~junk)
-        if ended.any():
-            stats = self._core.episode_stats()
-            stats["episode_number"] = stats.pop("episode")
-            sums = {key: np.where(ended, x, x.dtype.type(0)) for key, x in stats.items()}
-            sums.update({f"_{key}": ended.copy() for key in stats})
-            if self._final is None:
-                infos["oncall"], infos["_oncall"] = sums, ended.copy()
-            else:
-                infos["final_obs"] = np.where(ended[:, None], self._final, np.float32(0))
-                infos["_final_obs"] = ended.copy()
-                last: dict[str, Any] = {"oncall": sums, "_oncall": ended.copy()}
-                if self._cost is not None:
-                    last["cost"], last["_cost"] = np.where(ended, self._cost, 0.0), ended.copy()
-                infos["final_info"] = last
-                infos["_final_info"] = ended.copy()
-        if began.any():
-            self._add_reset(infos, began)
 
     def _mask(self, options: dict[str, Any] | None) -> Bools | None:
         """The rows that are reset, or None for all; never takes it out of the options."""

@@ -75,7 +75,7 @@ fn check_layout(name: &str, array: &Bound<'_, PyUntypedArray>, shape: &[usize]) 
     Ok(())
 }
 
-fn borrow_error(py: Python<'_>, name: &str, error: &BorrowError) -> PyErr {
+pub(crate) fn borrow_error(py: Python<'_>, name: &str, error: &BorrowError) -> PyErr {
     let message = match error {
         BorrowError::NotWriteable => format!("{name}: read-only, expected a writeable array"),
         _ => format!(
@@ -116,6 +116,14 @@ pub(crate) fn output_if<'py, T: Named>(
     shape: &[usize],
 ) -> PyResult<Option<PyReadwriteArrayDyn<'py, T>>> {
     value.map(|value| output(name, value, shape)).transpose()
+}
+
+/// The values of an input; its layout was checked when it was borrowed.
+pub(crate) fn values<'a, T: Named>(
+    py: Python<'_>,
+    array: &'a PyReadonlyArrayDyn<'_, T>,
+) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|error| Class::Shape.err(py, error.to_string()))
 }
 
 /// The values of an output; its layout was checked when it was borrowed.

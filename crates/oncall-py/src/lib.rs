@@ -16,9 +16,12 @@ mod bench_worlds;
 mod describe;
 mod detach;
 mod errors;
+mod events;
 mod files;
 mod keywords;
 mod policies;
+mod slot;
+mod store;
 mod vec_core;
 
 #[pyo3::pymodule]
