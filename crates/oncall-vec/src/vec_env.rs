@@ -1,7 +1,7 @@
 //! `VecEnv`: build, reset, step, and look.
 
 use crate::actions::Actions;
-use crate::autoreset::{Status, Turn};
+use crate::autoreset::{Status, Turn, all_run};
 use crate::columns::{Columns, OwnedColumns, ResetColumns};
 use crate::engine::{Engine, Part, Scratch};
 use crate::error::{VecError, check_len, name_rows};
@@ -227,8 +227,7 @@ impl<W: World> VecEnv<W> {
     fn check_turns(&self) -> Result<(), VecError> {
         let mode = self.engine.options.autoreset;
         let status = &self.table.status;
-        if status.iter().all(|&status| status == Status::Running)
-            || !status.iter().any(|&status| mode.before_step(status) == Turn::Refuse)
+        if all_run(status) || !status.iter().any(|&status| mode.before_step(status) == Turn::Refuse)
         {
             return Ok(());
         }
