@@ -10,11 +10,13 @@ use std::time::Instant;
 /// Steps a second by batch, the shortest of many runs, as a table. In Rust: what Python adds to a call
 /// does not depend on the world.
 ///
-/// `cargo run --release -p oncall-bench -- cartpole`
-pub(crate) fn measure() -> Result<String, VecError> {
+/// `cargo run --release -p oncall-bench -- cartpole`; a batch size behind it is measured alone, for a
+/// profiler.
+pub(crate) fn measure(only: Option<usize>) -> Result<String, VecError> {
     const RUNS: usize = 60;
     let mut text = String::from("batch,ns_per_step,millions_per_s\n");
-    for batch in [1, 64, 1024, 8192] {
+    let batches = only.map_or(vec![1, 64, 1024, 8192], |batch| vec![batch]);
+    for batch in batches {
         let options = Options { autoreset: Autoreset::SameStep, ..Options::default() };
         let mut env = VecEnv::new(Arc::new(CartPole::new()), batch, options)?;
         let mut out = env.columns();
@@ -26,7 +28,7 @@ pub(crate) fn measure() -> Result<String, VecError> {
             .collect();
         let mut columns = out.borrow();
         (columns.terms, columns.cost, columns.signals) = (None, None, None);
-        let steps = (65_536 / batch).clamp(64, 4096);
+        let steps = (65_536 / batch).clamp(64, 4096) * if only.is_some() { 16 } else { 1 };
         let mut best = f64::MAX;
         for _ in 0..RUNS {
             let start = Instant::now();

@@ -176,7 +176,7 @@ impl Sight {
         }
         if W::COLUMNS {
             let column = world.column(block, observer.cost, &mut self.natural);
-            self.levels.copy_from_slice(&column[..W::LANES]);
+            self.levels[..W::LANES].copy_from_slice(&column[..W::LANES]);
             return;
         }
         for lane in 0..used {

@@ -1,10 +1,29 @@
-//! The arithmetic of a step over the rows of a block, compiled for each set of instructions: columns
-//! side by side, each loop with numbers of one width and without a branch.
+//! The arithmetic of a step over the rows of a block, compiled for each set of instructions.
+//!
+//! Lanes are worked on in groups, and each group in arrays of its own: a compiler cannot see that a
+//! dozen slices do not overlap, and would take the lanes one by one.
+#![expect(clippy::inline_always, reason = "the body must be compiled for each set")]
+#![expect(clippy::needless_range_loop, reason = "loops over lanes, side by side")]
 
 use crate::limit;
 use oncall_core::World;
 use oncall_core::isa::Kernel;
 use std::marker::PhantomData;
+
+/// Lanes of a group; what is left is worked on one by one.
+const GROUP: usize = 16;
+
+/// `N` values from `at` on.
+#[inline(always)]
+fn load<T: Copy, const N: usize>(from: &[T], at: usize) -> [T; N] {
+    *from[at..].first_chunk().expect("a group is inside its column")
+}
+
+/// The place of `N` values from `at` on.
+#[inline(always)]
+fn place<T, const N: usize>(to: &mut [T], at: usize) -> &mut [T; N] {
+    to[at..].first_chunk_mut().expect("a group is inside its column")
+}
 
 /// After a tick of the world: its terms are added up, and the lanes whose episode is over stop.
 pub(crate) struct Advance<'a, W> {
@@ -24,26 +43,29 @@ pub(crate) struct Advance<'a, W> {
 
 impl<W: World> Advance<'_, W> {
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
-    #[expect(clippy::needless_range_loop, reason = "loops over lanes, side by side")]
-    fn lanes(self, n: usize) {
-        let active = &mut self.active[..n];
-        let columns = self.terms.chunks_exact_mut(W::LANES);
-        for (sums, terms) in columns.zip(self.minute_terms.chunks_exact(W::LANES)) {
-            let (sums, terms) = (&mut sums[..n], &terms[..n]);
-            for i in 0..n {
-                let sum = if self.is_first { 0.0 } else { sums[i] };
-                sums[i] = sum + if active[i] { terms[i] } else { 0.0 };
+    fn group<const N: usize>(&mut self, at: usize) {
+        let mut active: [bool; N] = load(self.active, at);
+        for term in (at..self.terms.len()).step_by(W::LANES) {
+            let terms: [f64; N] = load(self.minute_terms, term);
+            let sums: &mut [f64; N] = place(self.terms, term);
+            let before = if self.is_first { [0.0; N] } else { *sums };
+            let mut after = [0.0; N];
+            for i in 0..N {
+                after[i] = before[i] + if active[i] { terms[i] } else { 0.0 };
             }
+            *sums = after;
         }
-        let (minutes, lengths) = (&mut self.minutes[..n], &self.lengths[..n]);
-        let terminated = &self.terminated[..n];
-        for i in 0..n {
+        let mut minutes: [u32; N] = load(self.minutes, at);
+        let lengths: [u32; N] = load(self.lengths, at);
+        let terminated: [bool; N] = load(self.terminated, at);
+        for i in 0..N {
             minutes[i] += u32::from(active[i]);
         }
-        for i in 0..n {
+        for i in 0..N {
             active[i] &= !(terminated[i] | limit::is_over(minutes[i], lengths[i]));
         }
+        *place(self.minutes, at) = minutes;
+        *place(self.active, at) = active;
     }
 }
 
@@ -51,14 +73,13 @@ impl<W: World> Kernel for Advance<'_, W> {
     type Out = ();
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
-    fn run(self) {
-        // Twice, so that whole blocks are loops of a known length.
-        if self.used == W::LANES {
-            self.lanes(W::LANES);
-        } else {
-            let used = self.used;
-            self.lanes(used);
+    fn run(mut self) {
+        let whole = self.used / GROUP * GROUP;
+        for at in (0..whole).step_by(GROUP) {
+            self.group::<GROUP>(at);
+        }
+        for at in whole..self.used {
+            self.group::<1>(at);
         }
     }
 }
@@ -93,53 +114,66 @@ pub(crate) struct Settle<'a, W> {
 }
 
 impl<W: World> Settle<'_, W> {
+    /// Whether an episode of the group is over.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
-    #[expect(clippy::needless_range_loop, reason = "loops over lanes, side by side")]
-    fn lanes(self, n: usize) -> bool {
-        let (played, rewards) = (&self.played[..n], &mut self.rewards[..n]);
+    fn group<const N: usize>(&mut self, at: usize) -> bool {
+        let played: [bool; N] = load(self.played, at);
         // From zero, so that nothing paid is a reward of 0 and not of -0.
-        for i in 0..n {
-            rewards[i] = 0.0;
-        }
-        let columns = self.sums.chunks_exact_mut(W::LANES);
-        for (sums, terms) in columns.zip(self.terms.chunks_exact(W::LANES)) {
-            let (sums, terms) = (&mut sums[..n], &terms[..n]);
-            for i in 0..n {
-                rewards[i] += terms[i];
-                sums[i] += terms[i];
+        let mut paid = [0.0; N];
+        for term in (at..self.terms.len()).step_by(W::LANES) {
+            let terms: [f64; N] = load(self.terms, term);
+            let sums: &mut [f64; N] = place(self.sums, term);
+            let mut after = *sums;
+            for i in 0..N {
+                paid[i] += terms[i];
+                after[i] += terms[i];
             }
+            *sums = after;
         }
         // A row that only begins: no reward, no cost, no flag; its sums were just cleared.
-        let (now, levels) = (&self.now[..n], &mut self.levels[..n]);
-        let (returns, costs, paid) =
-            (&mut self.returns[..n], &mut self.costs[..n], &mut self.paid[..n]);
-        for i in 0..n {
-            let reward = if played[i] { 0.0 - rewards[i] } else { 0.0 };
-            let cost = if played[i] { levels[i] - now[i] } else { 0.0 };
-            rewards[i] = reward;
-            paid[i] = cost;
-            levels[i] = now[i];
-            returns[i] += reward;
-            costs[i] += cost;
+        let now: [f64; N] = load(self.now, at);
+        let before: [f64; N] = load(self.levels, at);
+        let (mut rewards, mut costs) = ([0.0; N], [0.0; N]);
+        let mut returns: [f64; N] = load(self.returns, at);
+        let mut all_costs: [f64; N] = load(self.costs, at);
+        for i in 0..N {
+            rewards[i] = if played[i] { 0.0 - paid[i] } else { 0.0 };
+            costs[i] = if played[i] { before[i] - now[i] } else { 0.0 };
+            returns[i] += rewards[i];
+            all_costs[i] += costs[i];
         }
-        let (steps, truncated) = (&mut self.steps[..n], &mut self.truncated[..n]);
-        let (minutes, lengths) = (&self.minutes[..n], &self.lengths[..n]);
-        for i in 0..n {
+        *place(self.levels, at) = now;
+        *place(self.rewards, at) = rewards;
+        *place(self.paid, at) = costs;
+        *place(self.returns, at) = returns;
+        *place(self.costs, at) = all_costs;
+        self.flags(at, played)
+    }
+
+    #[inline(always)]
+    fn flags<const N: usize>(&mut self, at: usize, played: [bool; N]) -> bool {
+        let mut steps: [u32; N] = load(self.steps, at);
+        let minutes: [u32; N] = load(self.minutes, at);
+        let lengths: [u32; N] = load(self.lengths, at);
+        let ends: [bool; N] = load(self.ends, at);
+        let (mut truncated, mut terminated, mut began) = ([false; N], [false; N], [false; N]);
+        for i in 0..N {
             steps[i] += u32::from(played[i]);
         }
-        for i in 0..n {
+        for i in 0..N {
             truncated[i] = played[i] & limit::is_over(minutes[i], lengths[i]);
         }
-        let (ends, terminated) = (&self.ends[..n], &mut self.terminated[..n]);
-        let (ended, began) = (&mut self.ended[..n], &mut self.began[..n]);
         let mut any_over = false;
-        for i in 0..n {
+        for i in 0..N {
             terminated[i] = played[i] & ends[i];
-            ended[i] = false;
             began[i] = !played[i];
             any_over |= truncated[i] | terminated[i];
         }
+        *place(self.steps, at) = steps;
+        *place(self.truncated, at) = truncated;
+        *place(self.terminated, at) = terminated;
+        *place(self.began, at) = began;
+        *place(self.ended, at) = [false; N];
         any_over
     }
 }
@@ -148,14 +182,15 @@ impl<W: World> Kernel for Settle<'_, W> {
     type Out = bool;
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
-    fn run(self) -> bool {
-        // Twice, so that whole blocks are loops of a known length.
-        if self.used == W::LANES {
-            self.lanes(W::LANES)
-        } else {
-            let used = self.used;
-            self.lanes(used)
+    fn run(mut self) -> bool {
+        let whole = self.used / GROUP * GROUP;
+        let mut any_over = false;
+        for at in (0..whole).step_by(GROUP) {
+            any_over |= self.group::<GROUP>(at);
         }
+        for at in whole..self.used {
+            any_over |= self.group::<1>(at);
+        }
+        any_over
     }
 }
