@@ -1,15 +1,16 @@
 //! Infos of a step in which an episode ended or began.
 //!
 //! A batch whose rows end each at its own time has such a step nearly always, so they are written
-//! here in one pass: arrays begin as zeros, and only the rows that they are for are visited.
+//! here in one pass: arrays are zeros but for the rows that they are for.
 
+use crate::pools::{Number, Pools};
 use crate::vec_core::VecCore;
-use numpy::ndarray::Array2;
-use numpy::{Element, IntoPyArray, PyArray1};
+use numpy::{PyArray1, PyArray2};
 use oncall_env::{AnyVecEnv, EpisodeStats};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use std::sync::PoisonError;
 
 /// A key of an info, and that of its mask.
 #[derive(Debug)]
@@ -45,32 +46,45 @@ impl<'a> Rows<'a> {
     fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
+}
 
-    fn array<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<bool>> {
-        PyArray1::from_slice(py, self.mask)
+/// Makes the arrays.
+struct Maker<'a, 'py> {
+    py: Python<'py>,
+    pools: &'a mut Pools,
+}
+
+impl<'py> Maker<'_, 'py> {
+    fn flags(&mut self, flags: &[bool]) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        self.pools.flags.make(self.py, [flags.len()], |to| to.copy_from_slice(flags))
     }
 
     /// A value for each of these rows, zero for the others.
-    fn column<'py, T: Element + Copy + Default>(
-        &self,
-        py: Python<'py>,
+    fn column<T: Number>(
+        &mut self,
+        rows: &Rows<'_>,
         values: impl Iterator<Item = T>,
-    ) -> Bound<'py, PyArray1<T>> {
-        let mut column = vec![T::default(); self.mask.len()];
-        for (&row, value) in self.numbers.iter().zip(values) {
-            column[row] = value;
-        }
-        PyArray1::from_vec(py, column)
+    ) -> PyResult<Bound<'py, PyArray1<T>>> {
+        T::pool(self.pools).make(self.py, [rows.mask.len()], |to| {
+            for (&row, value) in rows.numbers.iter().zip(values) {
+                to[row] = value;
+            }
+        })
     }
 
     /// Rows of a matrix that are these, zeros for the others.
-    fn matrix<'py>(&self, py: Python<'py>, values: &[f32], width: usize) -> Bound<'py, PyAny> {
-        let mut matrix = Array2::zeros((self.mask.len(), width));
-        for &row in &self.numbers {
-            let from = &values[row * width..(row + 1) * width];
-            matrix.row_mut(row).iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-        }
-        matrix.into_pyarray(py).into_any()
+    fn matrix(
+        &mut self,
+        rows: &Rows<'_>,
+        values: &[f32],
+        width: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        self.pools.observations.make(self.py, [rows.mask.len(), width], |to| {
+            for &row in &rows.numbers {
+                let span = row * width..(row + 1) * width;
+                to[span.clone()].copy_from_slice(&values[span]);
+            }
+        })
     }
 }
 
@@ -83,49 +97,51 @@ pub(crate) fn add(
     cost: Option<&[f64]>,
 ) -> PyResult<()> {
     let py = infos.py();
+    let mut pools = core.pools.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut make = Maker { py, pools: &mut pools };
     let (began, ended) = (Rows::new(engine.began()), Rows::new(engine.ended()));
     if began.numbers.iter().any(|&row| !ended.mask[row]) {
         let is_valid = |(began, ended): (&bool, &bool)| !*began || *ended;
         let valid: Vec<bool> = began.mask.iter().zip(ended.mask).map(is_valid).collect();
         let (key, mask) = key!(py, "valid");
-        infos.set_item(key, PyArray1::from_vec(py, valid))?;
-        infos.set_item(mask, PyArray1::from_vec(py, vec![true; core.rows]))?;
+        infos.set_item(key, make.flags(&valid)?)?;
+        infos.set_item(mask, make.flags(&vec![true; core.rows])?)?;
     }
     if !ended.is_empty() {
-        let sums = sums(core, engine, py, &ended)?;
+        let sums = sums(core, engine, &mut make, &ended)?;
         let (key, mask) = key!(py, "oncall");
         match last {
             None => {
                 infos.set_item(key, sums)?;
-                infos.set_item(mask, ended.array(py))?;
+                infos.set_item(mask, make.flags(ended.mask)?)?;
             }
             Some(last) => {
                 let info = PyDict::new(py);
                 info.set_item(key, sums)?;
-                info.set_item(mask, ended.array(py))?;
+                info.set_item(mask, make.flags(ended.mask)?)?;
                 if let Some(cost) = cost {
                     let costs = ended.numbers.iter().map(|&row| cost[row]);
                     let (key, mask) = key!(py, "cost");
-                    info.set_item(key, ended.column(py, costs))?;
-                    info.set_item(mask, ended.array(py))?;
+                    info.set_item(key, make.column(&ended, costs)?)?;
+                    info.set_item(mask, make.flags(ended.mask)?)?;
                 }
                 let (key, mask) = key!(py, "final_obs");
-                infos.set_item(key, ended.matrix(py, last, core.obs_len))?;
-                infos.set_item(mask, ended.array(py))?;
+                infos.set_item(key, make.matrix(&ended, last, core.obs_len)?)?;
+                infos.set_item(mask, make.flags(ended.mask)?)?;
                 let (key, mask) = key!(py, "final_info");
                 infos.set_item(key, info)?;
-                infos.set_item(mask, ended.array(py))?;
+                infos.set_item(mask, make.flags(ended.mask)?)?;
             }
         }
     }
     if !began.is_empty() {
         let rows = || began.numbers.iter().map(|&row| engine.row(row));
         let (key, mask) = key!(py, "seed");
-        infos.set_item(key, began.column(py, rows().map(|row| row.seed)))?;
-        infos.set_item(mask, began.array(py))?;
+        infos.set_item(key, make.column(&began, rows().map(|row| row.seed))?)?;
+        infos.set_item(mask, make.flags(began.mask)?)?;
         let (key, mask) = key!(py, "episode_number");
-        infos.set_item(key, began.column(py, rows().map(|row| row.episode)))?;
-        infos.set_item(mask, began.array(py))?;
+        infos.set_item(key, make.column(&began, rows().map(|row| row.episode))?)?;
+        infos.set_item(mask, make.flags(began.mask)?)?;
     }
     Ok(())
 }
@@ -134,16 +150,17 @@ pub(crate) fn add(
 fn sums<'py>(
     core: &VecCore,
     engine: &AnyVecEnv,
-    py: Python<'py>,
+    make: &mut Maker<'_, 'py>,
     ended: &Rows<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    let py = make.py;
     let stats: Vec<EpisodeStats> =
         ended.numbers.iter().map(|&row| engine.episode_stats(row)).collect();
     let dict = PyDict::new(py);
     // Values first and masks after them.
     macro_rules! put {
         ($name:literal, $values:expr) => {
-            dict.set_item(key!(py, $name).0, ended.column(py, $values))?;
+            dict.set_item(key!(py, $name).0, make.column(ended, $values)?)?;
         };
     }
     put!("seed", stats.iter().map(|row| row.seed));
@@ -157,15 +174,15 @@ fn sums<'py>(
     }
     put!("budget_burned", stats.iter().map(|row| row.cost));
     for (index, Key(name, _)) in core.term_keys.iter().enumerate() {
-        dict.set_item(name, ended.column(py, stats.iter().map(|row| row.terms[index])))?;
+        dict.set_item(name, make.column(ended, stats.iter().map(|row| row.terms[index]))?)?;
     }
     put!("episode_number", stats.iter().map(|row| row.episode));
     macro_rules! mask {
-        ($($name:literal)*) => { $(dict.set_item(key!(py, $name).1, ended.array(py))?;)* };
+        ($($name:literal)*) => { $(dict.set_item(key!(py, $name).1, make.flags(ended.mask)?)?;)* };
     }
     mask!("seed" "return_usd" "steps" "minutes" "budget_burned");
     for Key(_, mask) in &core.term_keys {
-        dict.set_item(mask, ended.array(py))?;
+        dict.set_item(mask, make.flags(ended.mask)?)?;
     }
     mask!("episode_number");
     Ok(dict)

@@ -20,6 +20,7 @@ mod events;
 mod files;
 mod keywords;
 mod policies;
+mod pools;
 mod slot;
 mod store;
 mod vec_core;

@@ -8,6 +8,7 @@ use crate::errors::{Class, engine_error, scenario_error};
 use crate::events::{self, Key};
 use crate::files::Mapping;
 use crate::keywords::{Checked, Keywords, count, demand};
+use crate::pools::Pools;
 use crate::slot::Slot;
 use crate::store::Store;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
@@ -32,6 +33,8 @@ pub(crate) struct VecCore {
     pub(crate) ahead: Mutex<Option<Ahead>>,
     /// What `step_bound` writes, once it was asked for.
     pub(crate) store: PyOnceLock<Store>,
+    /// Arrays of infos that are used again.
+    pub(crate) pools: Mutex<Pools>,
     /// Names of the infos of each reward term.
     pub(crate) term_keys: Vec<Key>,
     pub(crate) spec: Spec,
@@ -61,6 +64,7 @@ impl VecCore {
             engine: Mutex::new(Slot::Here(Box::new(engine))),
             ahead: Mutex::new(None),
             store: PyOnceLock::new(),
+            pools: Mutex::default(),
             term_keys,
             about,
             view,
