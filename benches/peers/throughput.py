@@ -5,8 +5,9 @@
 
 Every engine lives in a process of its own, pinned to one CPU (or two, where it has two threads).
 They take turns, a fifth of a second each, round after round, so that whatever else the machine does
-meets all of them; the median is the figure. Calls of more than three times the median of their turn
-are left out: in these the machine did something else. "x2" is two such processes at the same time,
+meets all of them; the median is the figure. Calls are timed sixteen at a time, so that a step in which
+an episode ends counts as often as it comes; sixteen that took more than three times the median of
+their turn are left out: in these the machine did something else. "x2" is two such processes at the same time,
 their rates added. What is not installed is skipped and said so. The others play CartPole-v1 (4
 numbers seen, a few dozen operations a step); this one plays a fleet minute (46 numbers seen, an
 Erlang C, two normal numbers), and "cartpole" is CartPole-v1 through the same engine and boundary, in
@@ -144,20 +145,27 @@ def work(name: str, batch: int, cpus: list[int]) -> None:
         spans = []
         start = clock()
         while clock() - start < TURN:
+            begin = clock()
             for action in actions:
-                begin = clock()
                 step(action)
-                spans.append(clock() - begin)
+            spans.append(clock() - begin)
         most = 3 * statistics.median(spans)
         kept = [span for span in spans if span <= most]
-        print(len(kept) * batch / sum(kept), flush=True)
+        print(len(kept) * PREPARED * batch / sum(kept), flush=True)
 
 
 class Worker:
     """One of these processes, seen from outside."""
 
     def __init__(self, name: str, batch: int, cpus: list[int]) -> None:
-        command = [sys.executable, str(Path(__file__).resolve()), "--worker", name, "--batches", str(batch)]
+        command = [
+            sys.executable,
+            str(Path(__file__).resolve()),
+            "--worker",
+            name,
+            "--batches",
+            str(batch),
+        ]
         command += ["--cpus", ",".join(map(str, cpus))]
         self.process = subprocess.Popen(
             command,

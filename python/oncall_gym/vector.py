@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,10 @@ _MODES = {
 }
 
 Bools = npt.NDArray[np.bool_]
+#: What a step gives.
+Results: TypeAlias = tuple[
+    npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]
+]
 
 
 class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
@@ -109,6 +113,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         "_cost",
         "_signals",
         "_step_bound",
+        "step",
     )
 
     def __init__(
@@ -185,7 +190,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
 
     def _allocate(self) -> None:
         """Buffers for the results of one call."""
-        self._step_bound: Callable[[Any], Any] | None = None
+        self._unbind()
         self._terms = self._cost = self._signals = None
         wants_more = self._reward_terms or self._info_signals or self._cost_info
         if not (self.copy or wants_more or self.render_mode is not None):
@@ -194,10 +199,18 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
                 self._core.bind(self._same_step)
             )
             self._step_bound = self._core.step_bound
+            if type(self).step is OncallVectorEnv.step:
+                # Called without a frame of Python in between, which is a tenth of a call with one row.
+                self.step = self._step_bound  # type: ignore[method-assign]
             return
         shape = (self.num_envs, self._core.obs_len)
         self._final = np.zeros(shape, np.float32) if self._same_step else None
         self._allocate_results()
+
+    def _unbind(self) -> None:
+        """Steps go into the arrays of this class again."""
+        self._step_bound: Callable[[Any], Results] | None = None
+        self.__dict__.pop("step", None)
 
     def _allocate_results(self) -> None:
         n = self.num_envs
@@ -249,9 +262,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             self._look(is_new=began)
         return self._obs, infos
 
-    def step(
-        self, actions: Any
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+    def step(self, actions: Any) -> Results:
         """Takes one decision in every row.
 
         Raises:
@@ -261,7 +272,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
                 episode is over.
         """
         if self._step_bound is not None:
-            return self._step_bound(actions)  # type: ignore[no-any-return]
+            return self._step_bound(actions)
         if self.copy:
             self._allocate_results()
         events = self._core.step_into(
@@ -295,9 +306,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             signals=self._info_signals,
         )
 
-    def recv(
-        self,
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+    def recv(self) -> Results:
         """Waits for the step that was sent; the arrays are new, also where `copy` is False
         (a later `step` or `reset` then writes into them).
 
@@ -316,12 +325,10 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             self._signals,
         ) = self._core.recv()
         # A later step writes into these.
-        self._step_bound = None
+        self._unbind()
         return self._results(events)
 
-    def _results(
-        self, events: int
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+    def _results(self, events: int) -> Results:
         """What the buffers hold, with the infos of a step."""
         infos: dict[str, Any] = {}
         if events:

@@ -13,6 +13,8 @@ use oncall_core::{
 };
 
 const LANES: usize = 32;
+/// Lanes that are stepped if the others have nothing to play.
+const FEW: usize = 8;
 /// Position, speed, angle, angular speed.
 const STATE: usize = 4;
 /// A column for the spec's cost signal, which stays 0.
@@ -49,17 +51,16 @@ struct Step<'a> {
     ends: &'a mut [bool],
 }
 
-impl Kernel for Step<'_> {
-    type Out = ();
-
+impl Step<'_> {
+    /// The first `N` lanes.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
-    fn run(self) {
+    fn lanes<const N: usize>(self) {
         let [xs, speeds, angles, turns, _] = &mut self.block.state;
-        let (active, push) = (&self.active[..LANES], &self.push[..LANES]);
-        let (reward, ends) = (&mut self.reward[..LANES], &mut self.ends[..LANES]);
-        let mut next = [[0.0; LANES]; STATE];
-        for i in 0..LANES {
+        let (active, push) = (&self.active[..N], &self.push[..N]);
+        let (reward, ends) = (&mut self.reward[..N], &mut self.ends[..N]);
+        let mut next = [[0.0; N]; STATE];
+        for i in 0..N {
             let force = if push[i] > 0.5 { FORCE } else { -FORCE };
             let (sin, cos) = math::sin_cos_normal(angles[i]);
             let pulled = (force + POLE_MOMENT * turns[i] * turns[i] * sin) * (1.0 / TOTAL_MASS);
@@ -71,18 +72,33 @@ impl Kernel for Step<'_> {
             next[2][i] = angles[i] + STEP_S * turns[i];
             next[3][i] = turns[i] + STEP_S * turning;
         }
-        for i in 0..LANES {
+        for i in 0..N {
             let plays = active[i];
             xs[i] = if plays { next[0][i] } else { xs[i] };
             speeds[i] = if plays { next[1][i] } else { speeds[i] };
             angles[i] = if plays { next[2][i] } else { angles[i] };
             turns[i] = if plays { next[3][i] } else { turns[i] };
         }
-        for i in 0..LANES {
+        for i in 0..N {
             let falls = (xs[i].abs() > X_MAX) | (angles[i].abs() > ANGLE_MAX);
             // The engine's rewards are minus the sum of the terms.
             reward[i] = if active[i] { -1.0 } else { reward[i] };
             ends[i] = if active[i] { falls } else { ends[i] };
+        }
+    }
+}
+
+impl Kernel for Step<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
+    fn run(self) {
+        // A vector of the widest set is enough for a batch of one.
+        if self.active[FEW..LANES].contains(&true) {
+            self.lanes::<LANES>();
+        } else {
+            self.lanes::<FEW>();
         }
     }
 }

@@ -177,12 +177,14 @@ fn sums<'py>(
         dict.set_item(name, make.column(ended, stats.iter().map(|row| row.terms[index]))?)?;
     }
     put!("episode_number", stats.iter().map(|row| row.episode));
+    // One mask under every name: these columns are of the same rows.
+    let flags = make.flags(ended.mask)?;
     macro_rules! mask {
-        ($($name:literal)*) => { $(dict.set_item(key!(py, $name).1, make.flags(ended.mask)?)?;)* };
+        ($($name:literal)*) => { $(dict.set_item(key!(py, $name).1, &flags)?;)* };
     }
     mask!("seed" "return_usd" "steps" "minutes" "budget_burned");
     for Key(_, mask) in &core.term_keys {
-        dict.set_item(mask, make.flags(ended.mask)?)?;
+        dict.set_item(mask, &flags)?;
     }
     mask!("episode_number");
     Ok(dict)

@@ -157,20 +157,26 @@ impl<W: World> Engine<W> {
     ) {
         // Lanes without a row, and lanes that only begin, are not played. Their dials are valid, and
         // no lane that is not played commits anything.
-        scratch.played.fill(false);
+        let played = &mut scratch.played[..W::LANES];
+        played.fill(false);
         if all_run(&part.rows.status[range.clone()]) {
-            scratch.played[..range.len()].fill(true);
+            // The first case has a known length, which is no call.
+            match range.len() {
+                whole if whole == W::LANES => played.fill(true),
+                1 => played[0] = true,
+                used => played[..used].fill(true),
+            }
         } else {
             for (lane, i) in range.enumerate() {
                 if self.options.autoreset.before_step(part.rows.status[i]) == Turn::Play {
-                    scratch.played[lane] = true;
+                    played[lane] = true;
                 } else {
                     let next = part.rows.next_episode(i);
                     self.begin((&mut part.blocks[index], lane), &mut part.rows, i, next);
                 }
             }
         }
-        scratch.active.copy_from_slice(&scratch.played);
+        scratch.active[..W::LANES].copy_from_slice(played);
     }
 
     /// Plays the ticks of a decision, each lane as far as its episode goes.
