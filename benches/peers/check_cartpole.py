@@ -1,4 +1,4 @@
-"""CartPole through the boundary against Gymnasium's own, step by step; run by `make bench-cartpole`.
+"""CartPole through the boundary against Gymnasium's own, step by step; `make bench-cartpole`.
 
 Every row is stepped by this engine and, from the same state, by Gymnasium's `CartPole-v1`: states,
 rewards and ends must agree, in all three autoreset modes.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import gymnasium
 import numpy as np
 import pytest
+
 from oncall_gym import OncallVectorEnv, OptionError
 
 STATE = ("x", "speed", "angle", "turn")

@@ -5,15 +5,17 @@
 
 Every engine lives in a process of its own, pinned to one CPU (or two, where it has two threads).
 They take turns, a fifth of a second each, round after round, so that whatever else the machine does
-meets all of them; the median is the figure. Calls are timed sixteen at a time, so that a step in which
-an episode ends counts as often as it comes; sixteen that took more than three times the median of
-their turn are left out: in these the machine did something else. "x2" is two such processes at the same time,
-their rates added. What is not installed is skipped and said so. The others play CartPole-v1 (4
-numbers seen, a few dozen operations a step); this one plays a fleet minute (46 numbers seen, an
-Erlang C, two normal numbers), and "cartpole" is CartPole-v1 through the same engine and boundary, in
-builds that have it (`make bench-cartpole`). Actions are random and made beforehand. Compare the rows
-of one run only. `benches/README.md` says how PufferLib's environment is built; the variable
-PUFFERLIB names the folder in which its package lies, if it is not installed.
+meets all of them; the median is the figure. Calls are timed sixteen at a time, so that a step in
+which an episode ends counts as often as it comes; sixteen that took more than three times the
+median of their turn are left out: in these the machine did something else. "x2" is two such
+processes at the same time, their rates added. What is not installed is skipped and said so.
+
+The others play CartPole-v1 (4 numbers seen, a few dozen operations a step); this one plays a fleet
+minute (46 numbers seen, an Erlang C, two normal numbers), and "cartpole" is CartPole-v1 through the
+same engine and boundary, in builds that have it (`make bench-cartpole`). Actions are random and
+made beforehand. Compare the rows of one run only. `benches/README.md` says how PufferLib's
+environment is built; the variable PUFFERLIB names the folder of its package, if it is not
+installed.
 """
 
 from __future__ import annotations

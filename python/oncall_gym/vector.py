@@ -200,7 +200,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             )
             self._step_bound = self._core.step_bound
             if type(self).step is OncallVectorEnv.step:
-                # Called without a frame of Python in between, which is a tenth of a call with one row.
+                # Without a frame of Python in between: a tenth of a call with one row.
                 self.step = self._step_bound  # type: ignore[method-assign]
             return
         shape = (self.num_envs, self._core.obs_len)
