@@ -94,8 +94,13 @@ impl Kernel for Step<'_> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
     fn run(self) {
-        // A vector of the widest set is enough for a batch of one.
-        if self.active[FEW..LANES].contains(&true) {
+        // A vector of the widest set is enough for a batch of one. Looked at without a way out of the
+        // loop, which is a few instructions.
+        let mut are_many = false;
+        for &active in &self.active[FEW..LANES] {
+            are_many |= active;
+        }
+        if are_many {
             self.lanes::<LANES>();
         } else {
             self.lanes::<FEW>();

@@ -157,6 +157,12 @@ impl AnyVecEnv {
         fn began(&self) -> &[bool];
         /// Sums over a row's last ended episode.
         fn episode_stats(&self, row: usize) -> EpisodeStats;
+        /// As `episode_stats`, without the sums of the terms.
+        fn episode_totals(&self, row: usize) -> EpisodeStats;
+        /// The sums of the terms over a row's last ended episode.
+        fn episode_terms(&self, row: usize) -> &[f64];
+        /// Seed and number of a row's current episode.
+        fn episode_key(&self, row: usize) -> (u64, u64);
         /// Sums over a row's running episode.
         fn running_stats(&self, row: usize) -> EpisodeStats;
         /// Whether a step would take these actions now.

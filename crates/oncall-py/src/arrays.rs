@@ -154,6 +154,19 @@ pub(crate) fn input_of<'py, T: Named>(
     typed.try_readonly().map(Some).map_err(|error| borrow_error(value.py(), name, &error))
 }
 
+/// The values of an array that a call reads, if its elements are of type `T`. To copy a few of them
+/// takes less than to borrow them, and then it does not matter whose memory they are in.
+pub(crate) fn copy_of<T: Named>(
+    name: &str,
+    value: &Bound<'_, PyAny>,
+    shape: &[usize],
+) -> PyResult<Option<Vec<T>>> {
+    let Ok(array) = value.cast::<PyUntypedArray>() else { return Ok(None) };
+    let Some(typed) = typed::<T>(array) else { return Ok(None) };
+    check_layout(name, array, shape)?;
+    typed.to_vec().map(Some).map_err(|error| Class::Shape.err(value.py(), error.to_string()))
+}
+
 /// An array that a call reads.
 pub(crate) fn input<'py, T: Named>(
     name: &str,

@@ -39,8 +39,16 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     fn new(mask: &'a [bool]) -> Self {
-        let numbers = mask.iter().enumerate().filter(|(_, is_one)| **is_one);
-        Self { mask, numbers: numbers.map(|(row, _)| row).collect() }
+        const TOGETHER: usize = 16;
+        let mut numbers = Vec::with_capacity(mask.len() / TOGETHER + 4);
+        for (group, flags) in mask.chunks(TOGETHER).enumerate() {
+            // Nearly all groups have none: seen at once.
+            if flags.first_chunk() != Some(&[false; TOGETHER]) {
+                let rows = flags.iter().enumerate().filter(|(_, is_one)| **is_one);
+                numbers.extend(rows.map(|(row, _)| group * TOGETHER + row));
+            }
+        }
+        Self { mask, numbers }
     }
 
     fn is_empty(&self) -> bool {
@@ -135,12 +143,13 @@ pub(crate) fn add(
         }
     }
     if !began.is_empty() {
-        let rows = || began.numbers.iter().map(|&row| engine.row(row));
+        let keys: Vec<(u64, u64)> =
+            began.numbers.iter().map(|&row| engine.episode_key(row)).collect();
         let (key, mask) = key!(py, "seed");
-        infos.set_item(key, make.column(&began, rows().map(|row| row.seed))?)?;
+        infos.set_item(key, make.column(&began, keys.iter().map(|key| key.0))?)?;
         infos.set_item(mask, make.flags(began.mask)?)?;
         let (key, mask) = key!(py, "episode_number");
-        infos.set_item(key, make.column(&began, rows().map(|row| row.episode))?)?;
+        infos.set_item(key, make.column(&began, keys.iter().map(|key| key.1))?)?;
         infos.set_item(mask, make.flags(began.mask)?)?;
     }
     Ok(())
@@ -155,7 +164,9 @@ fn sums<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let py = make.py;
     let stats: Vec<EpisodeStats> =
-        ended.numbers.iter().map(|&row| engine.episode_stats(row)).collect();
+        ended.numbers.iter().map(|&row| engine.episode_totals(row)).collect();
+    let term =
+        |index: usize| ended.numbers.iter().map(move |&row| engine.episode_terms(row)[index]);
     let dict = PyDict::new(py);
     // Values first and masks after them.
     macro_rules! put {
@@ -174,7 +185,7 @@ fn sums<'py>(
     }
     put!("budget_burned", stats.iter().map(|row| row.cost));
     for (index, Key(name, _)) in core.term_keys.iter().enumerate() {
-        dict.set_item(name, make.column(ended, stats.iter().map(|row| row.terms[index]))?)?;
+        dict.set_item(name, make.column(ended, term(index))?)?;
     }
     put!("episode_number", stats.iter().map(|row| row.episode));
     // One mask under every name: these columns are of the same rows.

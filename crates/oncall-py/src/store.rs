@@ -73,7 +73,7 @@ impl Store {
         let py = actions.py();
         let (n, k) = (core.rows, core.obs_len);
         let mut slot = core.guard(py)?;
-        let held = Held::take(core.mode, &core.spec, n, actions)?;
+        let held = Held::take_alone(core.mode, &core.spec, n, actions)?;
         let taken = held.actions(py)?;
         let words_of = self.words.bind(py);
         let mut borrowed =

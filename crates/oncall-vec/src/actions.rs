@@ -216,10 +216,13 @@ impl Decoder {
     }
 
     fn decode_stops<T: Copy + Into<i64>>(&self, values: &[T], lanes: usize, out: &mut [f64]) {
+        // By row and not by dial: the stops of a row are neighbours. Places are counted up, since an
+        // iterator with steps begins with a division.
         for (lane, values) in values.chunks_exact(self.dials.len()).enumerate() {
-            let columns = out[lane..].iter_mut().step_by(lanes);
-            for ((&(start, _), &value), out) in self.ranges.iter().zip(values).zip(columns) {
-                *out = self.stops[start + value.into() as usize];
+            let mut place = lane;
+            for (&(start, _), &value) in self.ranges.iter().zip(values) {
+                out[place] = self.stops[start + value.into() as usize];
+                place += lanes;
             }
         }
     }

@@ -158,15 +158,13 @@ impl<W: World> Engine<W> {
         // Lanes without a row, and lanes that only begin, are not played. Their dials are valid, and
         // no lane that is not played commits anything.
         let played = &mut scratch.played[..W::LANES];
-        played.fill(false);
         if all_run(&part.rows.status[range.clone()]) {
-            // The first case has a known length, which is no call.
-            match range.len() {
-                whole if whole == W::LANES => played.fill(true),
-                1 => played[0] = true,
-                used => played[..used].fill(true),
+            let used = range.len();
+            for (lane, plays) in played.iter_mut().enumerate() {
+                *plays = lane < used;
             }
         } else {
+            played.fill(false);
             for (lane, i) in range.enumerate() {
                 if self.options.autoreset.before_step(part.rows.status[i]) == Turn::Play {
                     played[lane] = true;

@@ -382,6 +382,33 @@ impl<W: World> VecEnv<W> {
         self.table.last_stats(row)
     }
 
+    /// As [`VecEnv::episode_stats`], without the sums of the terms: nothing is allocated.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn episode_totals(&self, row: usize) -> EpisodeStats {
+        self.table.last_totals(row)
+    }
+
+    /// The sums of the terms over the last episode of a row that ended, dollars.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn episode_terms(&self, row: usize) -> &[f64] {
+        self.table.last_terms(row)
+    }
+
+    /// Seed and number of a row's current episode.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn episode_key(&self, row: usize) -> (u64, u64) {
+        self.table.episode_key(row)
+    }
+
     /// Sums over a row's current episode so far.
     ///
     /// # Panics
