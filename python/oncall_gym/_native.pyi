@@ -130,6 +130,16 @@ class VecCore:
         dict[str, Any],
     ]:
         """Takes one decision in every row into these arrays; with the infos of `add_events`."""
+    def step_copied(
+        self, actions: Any
+    ) -> tuple[
+        npt.NDArray[np.float32],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.bool_],
+        dict[str, Any],
+    ]:
+        """As `step_bound`, but gives copies of the arrays."""
     def add_events(
         self,
         infos: dict[str, Any],

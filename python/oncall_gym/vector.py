@@ -32,6 +32,10 @@ Results: TypeAlias = tuple[
 ]
 
 
+#: Numbers of an observation of all rows up to which a copy takes less time than a new array.
+COPIED_MAX = 16384
+
+
 class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
     """`num_envs` shifts of one scenario, stepped by one call of the engine.
 
@@ -144,7 +148,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             ScenarioError: the scenario cannot be found, or is wrong; all problems are listed.
         """
         mode = _mode_name(autoreset_mode)
-        self.copy = flag("copy", copy)
+        self._copy = flag("copy", copy)
         self._open(
             scenario,
             num_envs=num_envs,
@@ -176,6 +180,16 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             self.reward_space = batch_space(self.single_reward_space, self.num_envs)
         self._allocate()
 
+    @property
+    def copy(self) -> bool:
+        """Whether every call gives new arrays."""
+        return self._copy
+
+    @copy.setter
+    def copy(self, copy: bool) -> None:
+        self._copy = flag("copy", copy)
+        self._allocate()
+
     # Made when they are first asked for: the bounds of many rows take as much memory as the rows.
 
     @functools.cached_property
@@ -193,12 +207,13 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         self._unbind()
         self._terms = self._cost = self._signals = None
         wants_more = self._reward_terms or self._info_signals or self._cost_info
-        if not (self.copy or wants_more or self.render_mode is not None):
+        is_small = self.num_envs * self._core.obs_len <= COPIED_MAX
+        if (is_small or not self.copy) and not (wants_more or self.render_mode is not None):
             # Arrays of the engine's own: it steps faster into those.
             self._obs, self._rewards, self._terminated, self._truncated, self._final = (
                 self._core.bind(self._same_step)
             )
-            self._step_bound = self._core.step_bound
+            self._step_bound = self._core.step_copied if self.copy else self._core.step_bound
             if type(self).step is OncallVectorEnv.step:
                 # Without a frame of Python in between: a tenth of a call with one row.
                 self.step = self._step_bound  # type: ignore[method-assign]
@@ -324,8 +339,9 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             self._cost,
             self._signals,
         ) = self._core.recv()
-        # A later step writes into these.
-        self._unbind()
+        if not self.copy:
+            # A later step writes into these.
+            self._unbind()
         return self._results(events)
 
     def _results(self, events: int) -> Results:

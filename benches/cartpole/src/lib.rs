@@ -260,6 +260,9 @@ impl World for CartPole {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oncall_core::Split;
+    use oncall_vec::{Actions, Autoreset, Options, Seeds, VecEnv};
+    use std::sync::Arc;
 
     /// The first steps of `CartPole-v1` in Gymnasium 1.4 from the state (0.01, -0.02, 0.03, 0.04),
     /// pushed right, right, left.
@@ -281,6 +284,71 @@ mod tests {
             assert_eq!((reward[5], ends[5], reward[4], ends[4]), (-1.0, false, 0.0, true));
         }
     }
+    /// A block whose lanes have each a state of its own.
+    fn drawn(world: &CartPole) -> Block {
+        let mut block = world.new_block();
+        for lane in 0..LANES {
+            let key = EpisodeKey::new(lane as u64, 0, Split::Train, Generator::Pcg);
+            world.reset(&mut block, lane, key);
+        }
+        block
+    }
+
+    /// Few lanes are stepped by code of their own.
+    #[test]
+    fn a_lane_does_not_depend_on_the_others() {
+        let world = CartPole::new();
+        let push: [f64; LANES] = std::array::from_fn(|lane| f64::from(lane as u32 % 2));
+        let step = |block: &mut Block, active: [bool; LANES]| {
+            let (mut reward, mut ends) = ([0.0; LANES], [true; LANES]);
+            world.step(block, &active, &push, &mut reward, &mut ends);
+            (reward, ends)
+        };
+        let (mut all, mut few) = (drawn(&world), drawn(&world));
+        for _ in 0..40 {
+            let before = few.clone();
+            let (rewards, ends) = step(&mut all, [true; LANES]);
+            let (few_rewards, few_ends) = step(&mut few, std::array::from_fn(|lane| lane < FEW));
+            assert_eq!((rewards[..FEW], ends[..FEW]), (few_rewards[..FEW], few_ends[..FEW]));
+            assert!(few_rewards[FEW..].iter().all(|&reward| reward == 0.0));
+            for ((all, few), before) in all.state.iter().zip(&few.state).zip(&before.state) {
+                assert_eq!(all[..FEW], few[..FEW]);
+                assert_eq!(before[FEW..], few[FEW..]);
+            }
+        }
+    }
+
+    /// Through the engine: a cart that is pushed one way falls and begins anew, one that is balanced
+    /// is taken away after 500 steps with a return of 500.
+    #[test]
+    fn episodes_end_as_gymnasiums() {
+        let options = Options { autoreset: Autoreset::SameStep, ..Options::default() };
+        let mut env = VecEnv::new(Arc::new(CartPole::new()), 2, options).unwrap();
+        let mut out = env.columns();
+        env.reset(Seeds::Root(1), None, &mut out.borrow_reset()).unwrap();
+        let mut falls = Vec::new();
+        for step in 1..=STEPS_MAX {
+            let balance = {
+                let [x, speed, angle, turn] = [5, 6, 7, 8].map(|signal| out.signals[signal]);
+                angle + 0.5 * turn + 0.05 * x + 0.1 * speed > 0.0
+            };
+            let actions = [2, 1 + i8::from(balance)];
+            env.step(Actions::Stops8(&actions), &mut out.borrow()).unwrap();
+            if out.terminated[0] {
+                falls.push(step);
+                let from_rest = &out.signals[..STATE];
+                assert!(from_rest.iter().all(|x| x.abs() <= 0.05), "{from_rest:?}");
+            }
+            assert!(!out.terminated[1], "{step}");
+            assert_eq!(out.truncated, [false, step == STEPS_MAX]);
+            assert_eq!(out.rewards, [1.0; 2]);
+        }
+        // A push to one side brings the pole down in 8 to 10 steps.
+        let lengths = falls.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(falls.len() > 40 && lengths.clone().all(|n| (8..=11).contains(&n)), "{falls:?}");
+        assert_eq!(env.episode_stats(1).return_, 500.0);
+    }
+
     const EXPECTED: [[f64; STATE]; 3] = [
         [
             0.009_600_000_000_000_001,

@@ -9,7 +9,8 @@ use crate::errors::Class;
 use crate::events;
 use crate::vec_core::VecCore;
 use bytemuck::checked;
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::ndarray::ArrayView2;
+use numpy::{PyArray1, PyArrayMethods, ToPyArray};
 use oncall_env::Columns;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice, PyTuple};
@@ -64,11 +65,12 @@ impl Store {
         (obs, rewards, terminated, truncated, last).into_pyobject(py)
     }
 
-    /// A step into the arrays.
+    /// A step into the arrays; it gives them, or copies of them.
     pub(crate) fn step<'py>(
         &self,
         core: &VecCore,
         actions: &Bound<'py, PyAny>,
+        copies: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let py = actions.py();
         let (n, k) = (core.rows, core.obs_len);
@@ -88,11 +90,10 @@ impl Store {
             rewards: &mut rewards[..n],
             terminated: flags(terminated, n),
             truncated: flags(truncated, n),
-            final_observations: self
-                .last
-                .is_some()
-                .then_some(())
-                .map(|()| &mut bytemuck::cast_slice_mut(last)[..n * k]),
+            final_observations: match self.last {
+                Some(_) => Some(&mut bytemuck::cast_slice_mut(last)[..n * k]),
+                None => None,
+            },
             ..Columns::default()
         };
         let step = |engine: &mut oncall_env::AnyVecEnv| engine.step(taken, &mut columns);
@@ -101,6 +102,14 @@ impl Store {
         if summary.ended + summary.reset > 0 {
             let last = columns.final_observations.as_deref();
             events::add(core, slot.engine(py)?, &infos, last, None)?;
+        }
+        if copies {
+            let obs = ArrayView2::from_shape((n, k), &*columns.observations);
+            let obs = obs.map_err(|e| Class::Shape.err(py, e.to_string()))?.to_pyarray(py);
+            let rewards = PyArray1::from_slice(py, columns.rewards);
+            let terminated = PyArray1::from_slice(py, columns.terminated);
+            let truncated = PyArray1::from_slice(py, columns.truncated);
+            return (obs, rewards, terminated, truncated, infos).into_pyobject(py);
         }
         (&self.obs, &self.rewards, &self.terminated, &self.truncated, infos).into_pyobject(py)
     }

@@ -73,6 +73,11 @@ impl VecCore {
         }
     }
 
+    fn bound<'a>(&'a self, py: Python<'a>, name: &str) -> PyResult<&'a Store> {
+        let error = || Class::Order.err(py, format!("{name}: no arrays: expected bind() first"));
+        self.store.get(py).ok_or_else(error)
+    }
+
     /// A column of minutes: whole ones where a tick is a minute, else parts of them as well.
     fn set_minutes(
         &self,
@@ -365,10 +370,17 @@ impl VecCore {
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let Some(store) = self.store.get(py) else {
-            return Err(Class::Order.err(py, "step_bound: no arrays: expected bind() first"));
-        };
-        store.step(self, actions)
+        self.bound(py, "step_bound")?.step(self, actions, false)
+    }
+
+    /// As `step_bound`, but gives copies of the arrays: where these are small, a copy takes less time
+    /// than a new array to step into.
+    fn step_copied<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.bound(py, "step_copied")?.step(self, actions, true)
     }
 
     /// Puts the infos of the last step into `infos`, if an episode ended or began in it: `valid`,
