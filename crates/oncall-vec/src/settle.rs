@@ -3,7 +3,6 @@
 //! Lanes are worked on in groups, and each group in arrays of its own: a compiler cannot see that a
 //! dozen slices do not overlap, and would take the lanes one by one.
 #![expect(clippy::inline_always, reason = "the body must be compiled for each set")]
-#![expect(clippy::needless_range_loop, reason = "loops over lanes, side by side")]
 
 use crate::limit;
 use oncall_core::World;
