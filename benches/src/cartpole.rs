@@ -1,4 +1,4 @@
-//! CartPole through the engine in Rust: what a step costs without Python.
+//! `CartPole` through the engine in Rust: what a step costs without Python.
 
 use oncall_cartpole::CartPole;
 use oncall_core::streams::scramble;

@@ -309,7 +309,8 @@ mod tests {
             let before = few.clone();
             let (rewards, ends) = step(&mut all, [true; LANES]);
             let (few_rewards, few_ends) = step(&mut few, std::array::from_fn(|lane| lane < FEW));
-            assert_eq!((rewards[..FEW], ends[..FEW]), (few_rewards[..FEW], few_ends[..FEW]));
+            assert_eq!(rewards[..FEW], few_rewards[..FEW]);
+            assert_eq!(ends[..FEW], few_ends[..FEW]);
             assert!(few_rewards[FEW..].iter().all(|&reward| reward == 0.0));
             for ((all, few), before) in all.state.iter().zip(&few.state).zip(&before.state) {
                 assert_eq!(all[..FEW], few[..FEW]);

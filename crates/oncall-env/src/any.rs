@@ -58,7 +58,7 @@ pub enum AnyVecEnv {
     Fleet(VecEnv<FleetLanes>),
     /// Discovery.
     Discovery(VecEnv<DiscoveryWorld>),
-    /// CartPole, which has no scenarios; see [`AnyVecEnv::cartpole`].
+    /// `CartPole`, which has no scenarios; see [`AnyVecEnv::cartpole`].
     #[cfg(feature = "bench-worlds")]
     CartPole(VecEnv<CartPole>),
 }
@@ -82,7 +82,7 @@ pub enum AnySnapshot {
     Fleet(Snapshot<FleetLanes>),
     /// Discovery.
     Discovery(Snapshot<DiscoveryWorld>),
-    /// CartPole.
+    /// `CartPole`.
     #[cfg(feature = "bench-worlds")]
     CartPole(Snapshot<CartPole>),
 }

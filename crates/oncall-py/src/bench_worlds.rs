@@ -8,7 +8,7 @@ use crate::keywords::Checked;
 use oncall_env::AnyVecEnv;
 use pyo3::prelude::*;
 
-/// Whether a scenario's text asks for CartPole, which has nothing to describe beyond its name.
+/// Whether a scenario's text asks for `CartPole`, which has nothing to describe beyond its name.
 pub(crate) fn is_cartpole(scenario_json: &str) -> bool {
     scenario_json.split_whitespace().collect::<String>() == r#"{"world":"cartpole"}"#
 }
