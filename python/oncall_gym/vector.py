@@ -107,6 +107,11 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
+    _step_bound: Callable[[Any], Results] | None
+    _terms: npt.NDArray[np.float64] | None
+    _cost: npt.NDArray[np.float64] | None
+    _signals: npt.NDArray[np.float64] | None
+
     _buffer_names = (
         "_obs",
         "_rewards",
@@ -224,7 +229,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
 
     def _unbind(self) -> None:
         """Steps go into the arrays of this class again."""
-        self._step_bound: Callable[[Any], Results] | None = None
+        self._step_bound = None
         self.__dict__.pop("step", None)
 
     def _allocate_results(self) -> None:

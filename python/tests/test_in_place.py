@@ -81,9 +81,7 @@ def test_in_place_is_as_new(mode: str, rows: int, actions: Any) -> None:
 
 @pytest.mark.parametrize("mode", AUTORESET)
 @pytest.mark.parametrize("keywords", [{}, {"copy": False}, {"cost_info": True}])
-def test_infos_are_those_of_the_columns(
-    mode: str, keywords: dict[str, Any], actions: Any
-) -> None:
+def test_infos_are_those_of_the_columns(mode: str, keywords: dict[str, Any], actions: Any) -> None:
     env = make(autoreset_mode=mode, **keywords)
     seen = 0
     for action in actions(env, 17):
