@@ -1,5 +1,5 @@
 # The only definition of what is built and checked; CI and hooks call these targets.
-# Everything is installed into the clone: target/, .venv/, .venv-ecosystem/, out/.
+# Everything is installed into the clone: target/, .venv/, .venv-ecosystem/, .venv-bench/, out/.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -8,6 +8,7 @@ SHELL := bash
 PYTHON ?= python3
 VENV := .venv
 ECO := .venv-ecosystem
+BENCH := .venv-bench
 ONCALL := target/release/oncall
 SCENARIOS ?= spike,bad-build,cache-flush
 EPISODES ?= 1000
@@ -109,6 +110,7 @@ fuzz: build ## Random faults: 10,000 plans for the consensus, FUZZ_MINUTES of th
 lint-rust: ## rustfmt and clippy, warnings are errors
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p oncall-env -p oncall-py --features oncall-py/bench-worlds --locked -- -D warnings
 
 .PHONY: lint-py
 lint-py: py ## ruff, mypy and the stub against the extension
@@ -131,6 +133,20 @@ schema: ## Rewrite the JSON Schema of scenario files
 bench: build ## Steps per second by batch and threads
 	$(ONCALL) bench
 
+# An environment of its own, so that the worlds that are only measured get into no other.
+$(BENCH)/.ready: python/requirements-dev.txt
+	$(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --requirement python/requirements-dev.txt
+	-$(BENCH)/bin/python -m pip install --quiet envpool
+	@touch $@
+
+.PHONY: bench-cartpole
+bench-cartpole: $(BENCH)/.ready ## CartPole through this engine beside other engines, like for like, in one run
+	$(BENCH)/bin/maturin build --quiet --release --locked --features bench-worlds --interpreter $(BENCH)/bin/python --out out/bench-wheels
+	$(BENCH)/bin/python -m pip install --quiet --no-deps --force-reinstall out/bench-wheels/oncall_gym-*.whl
+	$(BENCH)/bin/python -m pytest -q benches/peers/check_cartpole.py
+	$(BENCH)/bin/python benches/peers/throughput.py --only cartpole,gymnasium,envpool,pufferlib
+
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf target out $(VENV) $(ECO)
+	rm -rf target out $(VENV) $(ECO) $(BENCH)

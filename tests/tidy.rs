@@ -15,9 +15,18 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("oncall-discovery-env", &["oncall-core", "oncall-discovery", "oncall-discovery-sim"]),
     ("oncall-scenario", &["oncall-core", "oncall-discovery-env", "oncall-fleet"]),
     ("oncall-vec", &["oncall-core"]),
+    ("oncall-cartpole", &["oncall-core", "oncall-vec"]),
     (
         "oncall-env",
-        &["oncall-core", "oncall-discovery-env", "oncall-fleet", "oncall-scenario", "oncall-vec"],
+        // CartPole only with the feature `bench-worlds`, which nothing shipped turns on.
+        &[
+            "oncall-cartpole",
+            "oncall-core",
+            "oncall-discovery-env",
+            "oncall-fleet",
+            "oncall-scenario",
+            "oncall-vec",
+        ],
     ),
     (
         "oncall-heuristics",
@@ -75,7 +84,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "oncall-weights",
         ],
     ),
-    ("oncall-bench", &["oncall-core", "oncall-env", "oncall-fleet", "oncall-vec"]),
+    (
+        "oncall-bench",
+        &["oncall-cartpole", "oncall-core", "oncall-env", "oncall-fleet", "oncall-vec"],
+    ),
     ("oncall-tests", &["oncall-core", "oncall-fleet", "oncall-env"]),
 ];
 
@@ -146,6 +158,31 @@ fn rooms_use_only_what_they_may() {
             }
         }
     }
+}
+
+/// Worlds that are only measured stay out of what is shipped and tested: the feature that adds them is
+/// in no default, no dependency asks for it, and the package does not build with it.
+#[test]
+fn bench_worlds_are_asked_for_by_nobody() {
+    const FEATURE: &str = "bench-worlds";
+    let metadata = metadata();
+    let mut with_it = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let (name, features) = (&package["name"], &package["features"]);
+        if features.get(FEATURE).is_some() {
+            with_it.push(name.as_str().unwrap());
+        }
+        assert!(features.get("default").is_none(), "{name} has default features");
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let asked = dependency["features"].as_array().unwrap();
+            assert!(!asked.iter().any(|feature| feature == FEATURE), "{name} asks for it");
+            let is_cartpole = dependency["name"] == "oncall-cartpole";
+            let may = name == "oncall-bench" || dependency["optional"] == true;
+            assert!(!is_cartpole || may, "{name} always has CartPole");
+        }
+    }
+    assert_eq!(with_it, ["oncall-env", "oncall-py"]);
+    assert!(!text(Path::new("pyproject.toml")).contains(FEATURE));
 }
 
 /// Files of the repository that git knows or would take.

@@ -1,15 +1,21 @@
 """Steps per second of this environment beside others, in one interleaved run.
 
     python benches/peers/throughput.py [--batches 1,1024,8192] [--rounds 7] [--only oncall,envpool]
+    make bench-cartpole
 
 Every engine lives in a process of its own, pinned to one CPU (or two, where it has two threads).
 They take turns, a fifth of a second each, round after round, so that whatever else the machine does
-meets all of them; the median is the figure. Calls of more than three times the median of their turn
-are left out: in these the machine did something else. "x2" is two such processes at the same time,
-their rates added. What is not installed is skipped and said so. The others play CartPole-v1 (4
-numbers seen, a few dozen operations a step); this one plays a fleet minute (46 numbers seen, an
-Erlang C, two normal numbers). Actions are random and made beforehand. Compare the rows of one run
-only.
+meets all of them; the median is the figure. Calls are timed sixteen at a time, so that a step in
+which an episode ends counts as often as it comes; sixteen that took more than three times the
+median of their turn are left out: in these the machine did something else. "x2" is two such
+processes at the same time, their rates added. What is not installed is skipped and said so.
+
+The others play CartPole-v1 (4 numbers seen, a few dozen operations a step); this one plays a fleet
+minute (46 numbers seen, an Erlang C, two normal numbers), and "cartpole" is CartPole-v1 through the
+same engine and boundary, in builds that have it (`make bench-cartpole`). Actions are random and
+made beforehand. Compare the rows of one run only. `benches/README.md` says how PufferLib's
+environment is built; the variable PUFFERLIB names the folder of its package, if it is not
+installed.
 """
 
 from __future__ import annotations
@@ -20,8 +26,10 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +40,9 @@ TURN = 0.2
 PREPARED = 16
 
 Step = Callable[[Any], Any]
+
+if "PUFFERLIB" in os.environ:
+    sys.path.append(os.environ["PUFFERLIB"])
 
 
 def oncall(batch: int, **keywords: Any) -> tuple[Step, list[Any]]:
@@ -45,6 +56,16 @@ def oncall(batch: int, **keywords: Any) -> tuple[Step, list[Any]]:
     shape = (batch, len(stops))
     actions = [rng.integers(0, stops, shape) * (rng.random(shape) < 0.125) for _ in range(PREPARED)]
     return env.step, actions
+
+
+def oncall_cartpole(batch: int, **keywords: Any) -> tuple[Step, list[Any]]:
+    """CartPole through this engine; stop 1 pushes to the left, 2 to the right."""
+    from oncall_gym import OncallVectorEnv
+
+    world = {"world": "cartpole"}
+    env = OncallVectorEnv(world, batch, autoreset_mode="same_step", **keywords)
+    env.reset(seed=1)
+    return env.step, [1 + action.reshape(batch, 1) for action in two_sided(batch)]
 
 
 def two_sided(batch: int, dtype: type = np.int64) -> list[Any]:
@@ -95,6 +116,15 @@ ENGINES: dict[str, tuple[str, int, int, Callable[[int], tuple[Step, list[Any]]]]
     "oncall, new arrays": ("oncall_gym", 1, 1, lambda batch: oncall(batch)),
     "oncall, 2 threads": ("oncall_gym", 2, 1, lambda batch: oncall(batch, copy=False, threads=2)),
     "oncall x2": ("oncall_gym", 1, 2, lambda batch: oncall(batch, copy=False)),
+    "cartpole": ("oncall_gym", 1, 1, lambda batch: oncall_cartpole(batch, copy=False)),
+    "cartpole, new arrays": ("oncall_gym", 1, 1, lambda batch: oncall_cartpole(batch)),
+    "cartpole, 2 threads": (
+        "oncall_gym",
+        2,
+        1,
+        lambda batch: oncall_cartpole(batch, copy=False, threads=2),
+    ),
+    "cartpole x2": ("oncall_gym", 1, 2, lambda batch: oncall_cartpole(batch, copy=False)),
     "gymnasium numpy": ("gymnasium", 1, 1, gymnasium_numpy),
     "gymnasium sync": ("gymnasium", 1, 1, gymnasium_sync),
     "envpool": ("envpool", 1, 1, envpool_sync),
@@ -117,20 +147,27 @@ def work(name: str, batch: int, cpus: list[int]) -> None:
         spans = []
         start = clock()
         while clock() - start < TURN:
+            begin = clock()
             for action in actions:
-                begin = clock()
                 step(action)
-                spans.append(clock() - begin)
+            spans.append(clock() - begin)
         most = 3 * statistics.median(spans)
         kept = [span for span in spans if span <= most]
-        print(len(kept) * batch / sum(kept), flush=True)
+        print(len(kept) * PREPARED * batch / sum(kept), flush=True)
 
 
 class Worker:
     """One of these processes, seen from outside."""
 
     def __init__(self, name: str, batch: int, cpus: list[int]) -> None:
-        command = [sys.executable, __file__, "--worker", name, "--batches", str(batch)]
+        command = [
+            sys.executable,
+            str(Path(__file__).resolve()),
+            "--worker",
+            name,
+            "--batches",
+            str(batch),
+        ]
         command += ["--cpus", ",".join(map(str, cpus))]
         self.process = subprocess.Popen(
             command,
@@ -138,6 +175,8 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            # PufferLib leaves a link where it is imported.
+            cwd=tempfile.gettempdir(),
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -174,7 +213,7 @@ def measure(batch: int, names: list[str], rounds: int) -> dict[str, list[float]]
             if all(worker.is_ready for worker in started):
                 workers[name] = started
             else:
-                print(f"  {name}: does not start with this batch, skipped")
+                print(f"  {name}: does not start in this build or with this batch, skipped")
     rates: dict[str, list[float]] = {name: [] for name in workers}
     for _ in range(rounds):
         for name, group in workers.items():
@@ -209,11 +248,13 @@ def main() -> None:
             continue
         middle = {name: statistics.median(found) for name, found in rates.items()}
         base = next(iter(middle.values()))
-        print(f"  {'engine':<20} {'M steps/s':>10} {'lowest':>8} {'highest':>8} {'ratio':>8}")
+        head = f"  {'engine':<20} {'M steps/s':>10} {'lowest':>8} {'highest':>8} {'ratio':>8}"
+        print(f"{head} {'us a call':>10}")
         for name, found in rates.items():
             low, high, rate = min(found) / 1e6, max(found) / 1e6, middle[name]
             row = f"  {name:<20} {rate / 1e6:>10.2f} {low:>8.2f} {high:>8.2f}"
-            print(f"{row} {rate / base:>8.2f}")
+            calls = ENGINES[name][2] * batch / rate * 1e6
+            print(f"{row} {rate / base:>8.2f} {calls:>10.2f}")
 
 
 if __name__ == "__main__":

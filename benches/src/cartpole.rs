@@ -1,102 +1,22 @@
-//! `CartPole` through the same engine: the like-for-like line beside engines that are measured with it.
-//!
-//! Physics and limits are those of Gymnasium's `CartPole-v1` (Barto, Sutton and Anderson 1983; Euler
-//! steps of 20 ms; 500 steps), in double precision. It is not shipped: no list of worlds knows it.
+//! `CartPole` through the engine in Rust: what a step costs without Python.
 
-use oncall_core::isa::{self, Kernel};
-use oncall_core::streams::Purpose;
+use oncall_cartpole::CartPole;
 use oncall_core::streams::scramble;
-use oncall_core::world::{Loader, Saver};
-use oncall_core::{
-    Dial, DialKind, Digest, EpisodeKey, Generator, LoadError, Scale, Signal, Spec, Term, View,
-    Words, World, math,
-};
 use oncall_vec::{Actions, Autoreset, Options, Seeds, VecEnv, VecError};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-const LANES: usize = 32;
-/// Position, speed, angle, angular speed.
-const STATE: usize = 4;
-/// A column for the spec's cost signal, which stays 0.
-const SIGNALS: usize = STATE + 1;
-
-const GRAVITY: f64 = 9.8;
-const POLE_MASS: f64 = 0.1;
-const TOTAL_MASS: f64 = 1.1;
-const HALF_LENGTH: f64 = 0.5;
-const POLE_MOMENT: f64 = POLE_MASS * HALF_LENGTH;
-const FORCE: f64 = 10.0;
-const STEP_S: f64 = 0.02;
-const X_MAX: f64 = 2.4;
-const ANGLE_MAX: f64 = 12.0 * std::f64::consts::TAU / 360.0;
-const STEPS_MAX: u32 = 500;
-
-pub(crate) struct CartPole {
-    spec: Spec,
-}
-
-/// A column for each part of the state, and for the zero.
-#[derive(Clone)]
-pub(crate) struct Block {
-    state: [[f64; LANES]; SIGNALS],
-}
-
-struct Step<'a> {
-    block: &'a mut Block,
-    active: &'a [bool],
-    push: &'a [f64],
-    reward: &'a mut [f64],
-    ends: &'a mut [bool],
-}
-
-impl Kernel for Step<'_> {
-    type Out = ();
-
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
-    fn run(self) {
-        let [xs, speeds, angles, turns, _] = &mut self.block.state;
-        let (active, push) = (&self.active[..LANES], &self.push[..LANES]);
-        let (reward, ends) = (&mut self.reward[..LANES], &mut self.ends[..LANES]);
-        let mut next = [[0.0; LANES]; STATE];
-        for i in 0..LANES {
-            let force = if push[i] > 0.5 { FORCE } else { -FORCE };
-            let (sin, cos) = math::sin_cos_normal(angles[i]);
-            let pulled = (force + POLE_MOMENT * turns[i] * turns[i] * sin) * (1.0 / TOTAL_MASS);
-            let turning = (GRAVITY * sin - cos * pulled)
-                / (HALF_LENGTH * (4.0 / 3.0 - POLE_MASS * cos * cos * (1.0 / TOTAL_MASS)));
-            let speeding = pulled - POLE_MOMENT * turning * cos * (1.0 / TOTAL_MASS);
-            next[0][i] = xs[i] + STEP_S * speeds[i];
-            next[1][i] = speeds[i] + STEP_S * speeding;
-            next[2][i] = angles[i] + STEP_S * turns[i];
-            next[3][i] = turns[i] + STEP_S * turning;
-        }
-        for i in 0..LANES {
-            let plays = active[i];
-            xs[i] = if plays { next[0][i] } else { xs[i] };
-            speeds[i] = if plays { next[1][i] } else { speeds[i] };
-            angles[i] = if plays { next[2][i] } else { angles[i] };
-            turns[i] = if plays { next[3][i] } else { turns[i] };
-        }
-        for i in 0..LANES {
-            let falls = (xs[i].abs() > X_MAX) | (angles[i].abs() > ANGLE_MAX);
-            // The engine's rewards are minus the sum of the terms.
-            reward[i] = if active[i] { -1.0 } else { reward[i] };
-            ends[i] = if active[i] { falls } else { ends[i] };
-        }
-    }
-}
-
 /// Steps a second by batch, the shortest of many runs, as a table. In Rust: what Python adds to a call
 /// does not depend on the world.
 ///
-/// `cargo run --release -p oncall-bench -- cartpole`
-pub(crate) fn measure() -> Result<String, VecError> {
+/// `cargo run --release -p oncall-bench -- cartpole`; a batch size behind it is measured alone, for a
+/// profiler.
+pub(crate) fn measure(only: Option<usize>) -> Result<String, VecError> {
     const RUNS: usize = 60;
     let mut text = String::from("batch,ns_per_step,millions_per_s\n");
-    for batch in [1, 64, 1024, 8192] {
+    let batches = only.map_or(vec![1, 64, 1024, 8192], |batch| vec![batch]);
+    for batch in batches {
         let options = Options { autoreset: Autoreset::SameStep, ..Options::default() };
         let mut env = VecEnv::new(Arc::new(CartPole::new()), batch, options)?;
         let mut out = env.columns();
@@ -108,7 +28,7 @@ pub(crate) fn measure() -> Result<String, VecError> {
             .collect();
         let mut columns = out.borrow();
         (columns.terms, columns.cost, columns.signals) = (None, None, None);
-        let steps = (65_536 / batch).clamp(64, 4096);
+        let steps = (65_536 / batch).clamp(64, 4096) * if only.is_some() { 16 } else { 1 };
         let mut best = f64::MAX;
         for _ in 0..RUNS {
             let start = Instant::now();
@@ -120,192 +40,4 @@ pub(crate) fn measure() -> Result<String, VecError> {
         let _ = writeln!(text, "{batch},{:.1},{:.2}", best * 1e9, 1e-6 / best);
     }
     Ok(text)
-}
-
-impl CartPole {
-    pub(crate) fn new() -> Self {
-        let signal = |name, high: f64| Signal {
-            name,
-            label: name,
-            unit: "",
-            low: -high,
-            high,
-            scale: Scale::Linear,
-            view: View::Operator,
-            column: true,
-            doc: "",
-        };
-        let push = Dial {
-            name: "push",
-            label: "push",
-            unit: "",
-            kind: DialKind::Switch,
-            low: 0.0,
-            high: 1.0,
-            default: 0.0,
-            stops: &[0.0, 1.0],
-            doc: "",
-        };
-        let mut spec = Spec {
-            world: "cartpole",
-            version: 0,
-            tick_s: 60,
-            dials: vec![push],
-            signals: vec![
-                signal("x", 4.8),
-                signal("speed", 10.0),
-                signal("angle", 2.0 * ANGLE_MAX),
-                signal("turn", 10.0),
-                signal("nothing", 1.0),
-            ],
-            terms: vec![Term { name: "alive_usd", label: "alive", doc: "" }],
-            cost: "nothing",
-        };
-        spec.signals[STATE].view = View::Record;
-        Self { spec }
-    }
-
-    fn words(block: &mut Block, lane: usize, words: &mut impl Words) {
-        block.state[..STATE].iter_mut().for_each(|column| words.f64(&mut column[lane]));
-    }
-}
-
-impl World for CartPole {
-    type Block = Block;
-    const LANES: usize = LANES;
-    const COLUMNS: bool = true;
-
-    fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
-    fn params_hash(&self) -> u64 {
-        1
-    }
-
-    fn generator(&self) -> Generator {
-        Generator::Pcg
-    }
-
-    fn new_block(&self) -> Block {
-        Block { state: [[0.0; LANES]; SIGNALS] }
-    }
-
-    fn reset(&self, block: &mut Block, lane: usize, key: EpisodeKey) {
-        let mut stream = key.stream(Purpose::Scenario, 0);
-        for column in &mut block.state[..STATE] {
-            column[lane] = 0.1 * stream.uniform() - 0.05;
-        }
-    }
-
-    fn length_min(&self, _: &Block, _: usize) -> u32 {
-        STEPS_MAX
-    }
-
-    fn step(
-        &self,
-        block: &mut Block,
-        active: &[bool],
-        push: &[f64],
-        reward: &mut [f64],
-        ends: &mut [bool],
-    ) {
-        isa::run(Step { block, active, push, reward, ends });
-    }
-
-    fn signals(&self, block: &Block, lane: usize, out: &mut [f64]) {
-        out.iter_mut().zip(&block.state).for_each(|(x, column)| *x = column[lane]);
-    }
-
-    #[inline]
-    fn column<'a>(&'a self, block: &'a Block, signal: usize, _: &'a mut [f64]) -> &'a [f64] {
-        &block.state[signal]
-    }
-
-    #[inline]
-    fn value(&self, block: &Block, lane: usize, signal: usize) -> f64 {
-        block.state[signal][lane]
-    }
-
-    fn dials(&self, _: &Block, _: usize, out: &mut [f64]) {
-        out.fill(0.0);
-    }
-
-    fn pin_demand(&mut self, _: Option<Vec<f64>>) -> bool {
-        false
-    }
-
-    fn save(&self, block: &Block, lane: usize, out: &mut Vec<u8>) {
-        Self::words(&mut block.clone(), lane, &mut Saver(out));
-    }
-
-    fn load(&self, block: &mut Block, lane: usize, bytes: &[u8]) -> Result<(), LoadError> {
-        let mut loader = Loader::new(bytes);
-        Self::words(block, lane, &mut loader);
-        if loader.finished() { Ok(()) } else { Err(LoadError("not its length".to_owned())) }
-    }
-
-    fn copy_lane(&self, from: (&Block, usize), to: (&mut Block, usize)) {
-        for (to_column, column) in to.0.state.iter_mut().zip(&from.0.state) {
-            to_column[to.1] = column[from.1];
-        }
-    }
-
-    fn digest(&self, block: &Block, lane: usize, digest: &mut Digest) {
-        Self::words(&mut block.clone(), lane, digest);
-    }
-
-    fn digest_drawn(&self, block: &Block, lane: usize, digest: &mut Digest) {
-        self.digest(block, lane, digest);
-    }
-
-    fn drawn(&self, _: &Block, _: usize) -> Vec<(String, f64)> {
-        Vec::new()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The first steps of `CartPole-v1` in Gymnasium 1.4 from the state (0.01, -0.02, 0.03, 0.04),
-    /// pushed right, right, left.
-    #[test]
-    fn steps_are_gymnasiums() {
-        let world = CartPole::new();
-        let mut block = world.new_block();
-        for (column, x) in block.state.iter_mut().zip([0.01, -0.02, 0.03, 0.04]) {
-            column[5] = x;
-        }
-        let mut active = [false; LANES];
-        active[5] = true;
-        for (push, expected) in [1.0, 1.0, 0.0].into_iter().zip(EXPECTED) {
-            let (mut reward, mut ends) = ([0.0; LANES], [true; LANES]);
-            world.step(&mut block, &active, &[push; LANES], &mut reward, &mut ends);
-            for (column, x) in block.state.iter().zip(expected) {
-                assert!((column[5] - x).abs() < 1e-12, "{} {x}", column[5]);
-            }
-            assert_eq!((reward[5], ends[5], reward[4], ends[4]), (-1.0, false, 0.0, true));
-        }
-    }
-    const EXPECTED: [[f64; STATE]; 3] = [
-        [
-            0.009_600_000_000_000_001,
-            0.174_679_195_747_555_25,
-            0.030_799_999_999_999_998,
-            -0.243_068_717_960_008_1,
-        ],
-        [
-            0.013_093_583_914_951_107,
-            0.369_347_976_057_955_6,
-            0.025_938_625_640_799_837,
-            -0.525_879_628_050_148_3,
-        ],
-        [
-            0.020_480_543_436_110_22,
-            0.173_870_812_604_815_96,
-            0.015_421_033_079_796_87,
-            -0.225_137_416_092_374_64,
-        ],
-    ];
 }

@@ -5,7 +5,7 @@
 //! otherwise every definition is timed in turn, several times around, and the medians are printed and
 //! appended to `benches/record/engine.csv`. What the numbers cannot say stands in `benches/BIAS.md`.
 //!
-//! `cargo run --release -p oncall-bench [-- --check | NAME | parts | cartpole]`
+//! `cargo run --release -p oncall-bench [-- --check | NAME | parts | cartpole [BATCH]]`
 #![allow(clippy::print_stdout, reason = "this is what a benchmark is for")]
 
 mod cartpole;
@@ -160,7 +160,8 @@ fn measure(benches: &mut [Bench], record: Option<&str>) -> Result<(), Box<dyn Er
 
 fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some("cartpole") {
-        print!("{}", cartpole::measure()?);
+        let batch = std::env::args().nth(2).and_then(|batch| batch.parse().ok());
+        print!("{}", cartpole::measure(batch)?);
         return Ok(());
     }
     if std::env::args().nth(1).as_deref() == Some("parts") {

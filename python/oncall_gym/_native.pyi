@@ -110,6 +110,43 @@ class VecCore:
         natural values (n,) by name, as the action mode says. Of `final_obs` only rows that ended
         are written.
         """
+    def bind(
+        self, final_obs: bool
+    ) -> tuple[
+        npt.NDArray[np.float32],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.float32] | None,
+    ]:
+        """Arrays that `step_bound` writes, made once: observations, rewards, flags, last ones."""
+    def step_bound(
+        self, actions: Any
+    ) -> tuple[
+        npt.NDArray[np.float32],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.bool_],
+        dict[str, Any],
+    ]:
+        """Takes one decision in every row into these arrays; with the infos of `add_events`."""
+    def step_copied(
+        self, actions: Any
+    ) -> tuple[
+        npt.NDArray[np.float32],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.bool_],
+        npt.NDArray[np.bool_],
+        dict[str, Any],
+    ]:
+        """As `step_bound`, but gives copies of the arrays."""
+    def add_events(
+        self,
+        infos: dict[str, Any],
+        final_obs: npt.NDArray[np.float32] | None = None,
+        cost: npt.NDArray[np.float64] | None = None,
+    ) -> None:
+        """Puts the infos of the last step into a dict: of rows that ended or began an episode."""
     def send(
         self,
         actions: Any,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,14 @@ _MODES = {
 }
 
 Bools = npt.NDArray[np.bool_]
+#: What a step gives.
+Results: TypeAlias = tuple[
+    npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]
+]
+
+
+#: Numbers of an observation of all rows up to which a copy takes less time than a new array.
+COPIED_MAX = 16384
 
 
 class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
@@ -99,6 +107,11 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
+    _step_bound: Callable[[Any], Results] | None
+    _terms: npt.NDArray[np.float64] | None
+    _cost: npt.NDArray[np.float64] | None
+    _signals: npt.NDArray[np.float64] | None
+
     _buffer_names = (
         "_obs",
         "_rewards",
@@ -108,6 +121,8 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         "_terms",
         "_cost",
         "_signals",
+        "_step_bound",
+        "step",
     )
 
     def __init__(
@@ -138,7 +153,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             ScenarioError: the scenario cannot be found, or is wrong; all problems are listed.
         """
         mode = _mode_name(autoreset_mode)
-        self.copy = flag("copy", copy)
+        self._copy = flag("copy", copy)
         self._open(
             scenario,
             num_envs=num_envs,
@@ -170,6 +185,16 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             self.reward_space = batch_space(self.single_reward_space, self.num_envs)
         self._allocate()
 
+    @property
+    def copy(self) -> bool:
+        """Whether every call gives new arrays."""
+        return self._copy
+
+    @copy.setter
+    def copy(self, copy: bool) -> None:
+        self._copy = flag("copy", copy)
+        self._allocate()
+
     # Made when they are first asked for: the bounds of many rows take as much memory as the rows.
 
     @functools.cached_property
@@ -184,9 +209,28 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
 
     def _allocate(self) -> None:
         """Buffers for the results of one call."""
+        self._unbind()
+        self._terms = self._cost = self._signals = None
+        wants_more = self._reward_terms or self._info_signals or self._cost_info
+        is_small = self.num_envs * self._core.obs_len <= COPIED_MAX
+        if (is_small or not self.copy) and not (wants_more or self.render_mode is not None):
+            # Arrays of the engine's own: it steps faster into those.
+            self._obs, self._rewards, self._terminated, self._truncated, self._final = (
+                self._core.bind(self._same_step)
+            )
+            self._step_bound = self._core.step_copied if self.copy else self._core.step_bound
+            if type(self).step is OncallVectorEnv.step:
+                # Without a frame of Python in between: a tenth of a call with one row.
+                self.step = self._step_bound  # type: ignore[method-assign]
+            return
         shape = (self.num_envs, self._core.obs_len)
         self._final = np.zeros(shape, np.float32) if self._same_step else None
         self._allocate_results()
+
+    def _unbind(self) -> None:
+        """Steps go into the arrays of this class again."""
+        self._step_bound = None
+        self.__dict__.pop("step", None)
 
     def _allocate_results(self) -> None:
         n = self.num_envs
@@ -238,9 +282,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             self._look(is_new=began)
         return self._obs, infos
 
-    def step(
-        self, actions: Any
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+    def step(self, actions: Any) -> Results:
         """Takes one decision in every row.
 
         Raises:
@@ -249,6 +291,8 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             OrderError: before the first reset, after `close`, or with autoreset disabled where an
                 episode is over.
         """
+        if self._step_bound is not None:
+            return self._step_bound(actions)
         if self.copy:
             self._allocate_results()
         events = self._core.step_into(
@@ -282,9 +326,7 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             signals=self._info_signals,
         )
 
-    def recv(
-        self,
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+    def recv(self) -> Results:
         """Waits for the step that was sent; the arrays are new, also where `copy` is False
         (a later `step` or `reset` then writes into them).
 
@@ -302,15 +344,16 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
             self._cost,
             self._signals,
         ) = self._core.recv()
+        if not self.copy:
+            # A later step writes into these.
+            self._unbind()
         return self._results(events)
 
-    def _results(
-        self, events: int
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float64], Bools, Bools, dict[str, Any]]:
+    def _results(self, events: int) -> Results:
         """What the buffers hold, with the infos of a step."""
         infos: dict[str, Any] = {}
         if events:
-            self._add_events(infos)
+            self._core.add_events(infos, self._final, self._cost)
         if self._cost is not None:
             self._add_all(infos, "cost", self._cost)
         rewards = self._rewards
@@ -343,30 +386,6 @@ class OncallVectorEnv(Base, VectorEnv[Any, Any, Any]):
         for key, values in (("seed", rows["seed"]), ("episode_number", rows["episode"])):
             infos[key] = np.where(began, values, np.uint64(0))
             infos[f"_{key}"] = began.copy()
-
-    def _add_events(self, infos: dict[str, Any]) -> None:
-        """What happened in a step in which an episode ended or began."""
-        began, ended = self._core.began(), self._core.ended()
-        junk = began & ~ended
-        if junk.any():
-            self._add_all(infos, "valid", ~junk)
-        if ended.any():
-            stats = self._core.episode_stats()
-            stats["episode_number"] = stats.pop("episode")
-            sums = {key: np.where(ended, x, x.dtype.type(0)) for key, x in stats.items()}
-            sums.update({f"_{key}": ended.copy() for key in stats})
-            if self._final is None:
-                infos["oncall"], infos["_oncall"] = sums, ended.copy()
-            else:
-                infos["final_obs"] = np.where(ended[:, None], self._final, np.float32(0))
-                infos["_final_obs"] = ended.copy()
-                last: dict[str, Any] = {"oncall": sums, "_oncall": ended.copy()}
-                if self._cost is not None:
-                    last["cost"], last["_cost"] = np.where(ended, self._cost, 0.0), ended.copy()
-                infos["final_info"] = last
-                infos["_final_info"] = ended.copy()
-        if began.any():
-            self._add_reset(infos, began)
 
     def _mask(self, options: dict[str, Any] | None) -> Bools | None:
         """The rows that are reset, or None for all; never takes it out of the options."""

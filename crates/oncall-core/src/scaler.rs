@@ -149,6 +149,7 @@ struct Chunk {
     outer: [f32; CHUNK],
     /// 1 for a logarithm, 0 for a linear scale.
     bent: [f32; CHUNK],
+    has_bent: bool,
 }
 
 /// A row, compiled for each set of instructions.
@@ -168,6 +169,14 @@ impl Kernel for Row<'_> {
             let mut x = [0.0; CHUNK];
             x[..natural.len()].copy_from_slice(natural);
             let mut y = [0.0; CHUNK];
+            if !chunk.has_bent {
+                for i in 0..CHUNK {
+                    let scaler = chunk.scaler(i);
+                    y[i] = scaler.end(scaler.linear(x[i]));
+                }
+                out.copy_from_slice(&y[..out.len()]);
+                continue;
+            }
             for i in 0..CHUNK {
                 let scaler = chunk.scaler(i);
                 let (linear, bent) = (scaler.linear(x[i]), scaler.symlog(scaler.cut(x[i])));
@@ -210,6 +219,7 @@ impl RowScaler {
             inner: column(chunk, |s| s.inner),
             outer: column(chunk, |s| s.outer),
             bent: column(chunk, |s| if s.scale == Scale::Linear { 0.0 } else { 1.0 }),
+            has_bent: chunk.iter().any(|s| s.scale != Scale::Linear),
         });
         Self {
             chunks: chunks.collect(),

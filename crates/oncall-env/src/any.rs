@@ -1,5 +1,7 @@
 //! `AnyWorld`, `AnyVecEnv`: a new world is a variant here, and nothing else outside its own crate.
 
+#[cfg(feature = "bench-worlds")]
+use oncall_cartpole::CartPole;
 use oncall_core::{Generator, Spec, World};
 use oncall_discovery_env::DiscoveryWorld;
 use oncall_fleet::{FleetLanes, FleetWorld};
@@ -56,6 +58,9 @@ pub enum AnyVecEnv {
     Fleet(VecEnv<FleetLanes>),
     /// Discovery.
     Discovery(VecEnv<DiscoveryWorld>),
+    /// `CartPole`, which has no scenarios; see [`AnyVecEnv::cartpole`].
+    #[cfg(feature = "bench-worlds")]
+    CartPole(VecEnv<CartPole>),
 }
 
 impl AnySnapshot {
@@ -64,6 +69,8 @@ impl AnySnapshot {
         match self {
             AnySnapshot::Fleet(_) => "fleet",
             AnySnapshot::Discovery(_) => "discovery",
+            #[cfg(feature = "bench-worlds")]
+            AnySnapshot::CartPole(_) => "cartpole",
         }
     }
 }
@@ -75,6 +82,9 @@ pub enum AnySnapshot {
     Fleet(Snapshot<FleetLanes>),
     /// Discovery.
     Discovery(Snapshot<DiscoveryWorld>),
+    /// `CartPole`.
+    #[cfg(feature = "bench-worlds")]
+    CartPole(Snapshot<CartPole>),
 }
 
 macro_rules! methods {
@@ -83,6 +93,8 @@ macro_rules! methods {
             match self {
                 AnyVecEnv::Fleet(env) => env.$name($($arg),*),
                 AnyVecEnv::Discovery(env) => env.$name($($arg),*),
+                #[cfg(feature = "bench-worlds")]
+                AnyVecEnv::CartPole(env) => env.$name($($arg),*),
             }
         })*
     };
@@ -94,6 +106,8 @@ macro_rules! methods_mut {
             match self {
                 AnyVecEnv::Fleet(env) => env.$name($($arg),*),
                 AnyVecEnv::Discovery(env) => env.$name($($arg),*),
+                #[cfg(feature = "bench-worlds")]
+                AnyVecEnv::CartPole(env) => env.$name($($arg),*),
             }
         })*
     };
@@ -110,6 +124,12 @@ impl AnyVecEnv {
                 VecEnv::new(Arc::new(world), num_envs, options).map(Self::Discovery)
             }
         }
+    }
+
+    /// An engine of `num_envs` carts. They have no scenario, so no [`AnyWorld`] stands for them.
+    #[cfg(feature = "bench-worlds")]
+    pub fn cartpole(num_envs: usize, options: Options) -> Result<Self, VecError> {
+        VecEnv::new(Arc::new(CartPole::new()), num_envs, options).map(Self::CartPole)
     }
 
     methods! {
@@ -137,6 +157,12 @@ impl AnyVecEnv {
         fn began(&self) -> &[bool];
         /// Sums over a row's last ended episode.
         fn episode_stats(&self, row: usize) -> EpisodeStats;
+        /// As `episode_stats`, without the sums of the terms.
+        fn episode_totals(&self, row: usize) -> EpisodeStats;
+        /// The sums of the terms over a row's last ended episode.
+        fn episode_terms(&self, row: usize) -> &[f64];
+        /// Seed and number of a row's current episode.
+        fn episode_key(&self, row: usize) -> (u64, u64);
         /// Sums over a row's running episode.
         fn running_stats(&self, row: usize) -> EpisodeStats;
         /// Whether a step would take these actions now.
@@ -169,6 +195,8 @@ impl AnyVecEnv {
         match self {
             AnyVecEnv::Fleet(env) => env.world().params_hash(),
             AnyVecEnv::Discovery(env) => env.world().params_hash(),
+            #[cfg(feature = "bench-worlds")]
+            AnyVecEnv::CartPole(env) => env.world().params_hash(),
         }
     }
 
@@ -177,6 +205,8 @@ impl AnyVecEnv {
         match self {
             AnyVecEnv::Fleet(env) => env.world().generator(),
             AnyVecEnv::Discovery(env) => env.world().generator(),
+            #[cfg(feature = "bench-worlds")]
+            AnyVecEnv::CartPole(env) => env.world().generator(),
         }
     }
 
@@ -185,6 +215,8 @@ impl AnyVecEnv {
         match self {
             AnyVecEnv::Fleet(env) => env.scenario_of(row),
             AnyVecEnv::Discovery(env) => env.scenario_of(row),
+            #[cfg(feature = "bench-worlds")]
+            AnyVecEnv::CartPole(env) => env.scenario_of(row),
         }
     }
 
@@ -193,6 +225,8 @@ impl AnyVecEnv {
         match self {
             AnyVecEnv::Fleet(env) => env.snapshot(rows).map(AnySnapshot::Fleet),
             AnyVecEnv::Discovery(env) => env.snapshot(rows).map(AnySnapshot::Discovery),
+            #[cfg(feature = "bench-worlds")]
+            AnyVecEnv::CartPole(env) => env.snapshot(rows).map(AnySnapshot::CartPole),
         }
     }
 
@@ -201,6 +235,10 @@ impl AnyVecEnv {
         match (self, snapshot) {
             (AnyVecEnv::Fleet(env), AnySnapshot::Fleet(snapshot)) => env.restore(snapshot, rows),
             (AnyVecEnv::Discovery(env), AnySnapshot::Discovery(snapshot)) => {
+                env.restore(snapshot, rows)
+            }
+            #[cfg(feature = "bench-worlds")]
+            (AnyVecEnv::CartPole(env), AnySnapshot::CartPole(snapshot)) => {
                 env.restore(snapshot, rows)
             }
             (env, snapshot) => Err(VecError::foreign(snapshot.world(), env.spec().world)),

@@ -1,12 +1,14 @@
 //! Actions as Python gives them: an array of stops or of the box space, or a dict of natural values.
 
-use crate::arrays::{input_of, numbers, wrong_dtype};
+use crate::arrays::{copy_of, input_of, numbers, wrong_dtype};
 use crate::errors::Class;
 use numpy::PyReadonlyArrayDyn;
 use oncall_core::{Dial, Spec};
 use oncall_env::Actions;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+const NAME: &str = "actions";
 
 /// Which action space an environment has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +45,30 @@ pub(crate) enum Held<'py> {
     Box32(PyReadonlyArrayDyn<'py, f32>),
     Box64(PyReadonlyArrayDyn<'py, f64>),
     Natural(Vec<f64>),
+    Few64(Vec<i64>),
 }
 
+/// So many actions are copied rather than borrowed, where the caller gives no other array.
+const FEW: usize = 16;
+
 impl<'py> Held<'py> {
+    /// As [`Held::take`], for a call that gets no other array; a few actions are copied.
+    pub(crate) fn take_alone(
+        mode: Mode,
+        spec: &Spec,
+        rows: usize,
+        value: &Bound<'py, PyAny>,
+    ) -> PyResult<Self> {
+        let shape = [rows, spec.dials.len()];
+        if mode == Mode::MultiDiscrete
+            && shape[0] * shape[1] <= FEW
+            && let Some(values) = copy_of(NAME, value, &shape)?
+        {
+            return Ok(Held::Few64(values));
+        }
+        Self::take(mode, spec, rows, value)
+    }
+
     /// Borrows the actions of `rows` rows; only a dict is copied.
     pub(crate) fn take(
         mode: Mode,
@@ -53,7 +76,6 @@ impl<'py> Held<'py> {
         rows: usize,
         value: &Bound<'py, PyAny>,
     ) -> PyResult<Self> {
-        const NAME: &str = "actions";
         let shape = [rows, spec.dials.len()];
         match mode {
             // int64 first: it is what a sample of the space has.
@@ -93,6 +115,7 @@ impl<'py> Held<'py> {
             Held::Box32(array) => Actions::Box32(array.as_slice().map_err(fail)?),
             Held::Box64(array) => Actions::Box64(array.as_slice().map_err(fail)?),
             Held::Natural(values) => Actions::Policy(values),
+            Held::Few64(values) => Actions::Stops64(values),
         })
     }
 }

@@ -75,7 +75,7 @@ fn check_layout(name: &str, array: &Bound<'_, PyUntypedArray>, shape: &[usize]) 
     Ok(())
 }
 
-fn borrow_error(py: Python<'_>, name: &str, error: &BorrowError) -> PyErr {
+pub(crate) fn borrow_error(py: Python<'_>, name: &str, error: &BorrowError) -> PyErr {
     let message = match error {
         BorrowError::NotWriteable => format!("{name}: read-only, expected a writeable array"),
         _ => format!(
@@ -118,6 +118,14 @@ pub(crate) fn output_if<'py, T: Named>(
     value.map(|value| output(name, value, shape)).transpose()
 }
 
+/// The values of an input; its layout was checked when it was borrowed.
+pub(crate) fn values<'a, T: Named>(
+    py: Python<'_>,
+    array: &'a PyReadonlyArrayDyn<'_, T>,
+) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|error| Class::Shape.err(py, error.to_string()))
+}
+
 /// The values of an output; its layout was checked when it was borrowed.
 pub(crate) fn values_mut<'a, T: Named>(
     py: Python<'_>,
@@ -144,6 +152,19 @@ pub(crate) fn input_of<'py, T: Named>(
     let Some(typed) = typed::<T>(array) else { return Ok(None) };
     check_layout(name, array, shape)?;
     typed.try_readonly().map(Some).map_err(|error| borrow_error(value.py(), name, &error))
+}
+
+/// The values of an array that a call reads, if its elements are of type `T`. To copy a few of them
+/// takes less than to borrow them, and then it does not matter whose memory they are in.
+pub(crate) fn copy_of<T: Named>(
+    name: &str,
+    value: &Bound<'_, PyAny>,
+    shape: &[usize],
+) -> PyResult<Option<Vec<T>>> {
+    let Ok(array) = value.cast::<PyUntypedArray>() else { return Ok(None) };
+    let Some(typed) = typed::<T>(array) else { return Ok(None) };
+    check_layout(name, array, shape)?;
+    typed.to_vec().map(Some).map_err(|error| Class::Shape.err(value.py(), error.to_string()))
 }
 
 /// An array that a call reads.

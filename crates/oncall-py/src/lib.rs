@@ -11,12 +11,18 @@
 mod actions;
 mod ahead;
 mod arrays;
+#[cfg(feature = "bench-worlds")]
+mod bench_worlds;
 mod describe;
 mod detach;
 mod errors;
+mod events;
 mod files;
 mod keywords;
 mod policies;
+mod pools;
+mod slot;
+mod store;
 mod vec_core;
 
 #[pyo3::pymodule]

@@ -1,21 +1,25 @@
 //! `VecCore`: the engine as Python sees it. Arrays are borrowed for one call.
 
 use crate::actions::{Held, Mode};
-use crate::ahead::{Ahead, Outcome, Results, Wanted};
-use crate::arrays::{input, mask, output, output_if, plain, values_mut, values_mut_if};
+use crate::ahead::{Ahead, Wanted};
+use crate::arrays::{input, mask, output, output_if, plain, values, values_mut, values_mut_if};
 use crate::describe::{self, About};
-use crate::detach;
 use crate::errors::{Class, engine_error, scenario_error};
+use crate::events::{self, Key};
 use crate::files::Mapping;
 use crate::keywords::{Checked, Keywords, count, demand};
+use crate::pools::Pools;
+use crate::slot::Slot;
+use crate::store::Store;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use oncall_core::{Spec, View};
 use oncall_env::{
     AnyVecEnv, Columns, EpisodeStats, ResetColumns, Seeds, ShippedOr, VecError, load, load_named,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use std::sync::{Mutex, PoisonError};
 
 /// Many environments of one scenario, stepped by one call.
 ///
@@ -24,86 +28,54 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 /// changed.
 #[pyclass(frozen, module = "oncall_gym._native")]
 pub(crate) struct VecCore {
-    engine: Mutex<Slot>,
+    pub(crate) engine: Mutex<Slot>,
     /// The thread that takes steps ahead, once one was asked for.
-    ahead: Mutex<Option<Ahead>>,
-    spec: Spec,
+    pub(crate) ahead: Mutex<Option<Ahead>>,
+    /// What `step_bound` writes, once it was asked for.
+    pub(crate) store: PyOnceLock<Store>,
+    /// Arrays of infos that are used again.
+    pub(crate) pools: Mutex<Pools>,
+    /// Names of the infos of each reward term.
+    pub(crate) term_keys: Vec<Key>,
+    pub(crate) spec: Spec,
     about: About,
     view: View,
     /// Which action space it has.
     pub(crate) mode: Mode,
-    rows: usize,
-    obs_len: usize,
+    pub(crate) rows: usize,
+    pub(crate) obs_len: usize,
     /// How long a row of a step takes, in minutes of the fleet.
-    work: usize,
-}
-
-/// Where the engine is.
-enum Slot {
-    Here(Box<AnyVecEnv>),
-    /// With the thread that takes a step.
-    Away,
-    Closed,
-}
-
-impl Slot {
-    fn engine(&mut self, py: Python<'_>) -> PyResult<&mut AnyVecEnv> {
-        match self {
-            Slot::Here(engine) => Ok(engine),
-            Slot::Away => {
-                let message = "a step was sent and not received: expected recv() first";
-                Err(Class::Order.err(py, message))
-            }
-            Slot::Closed => {
-                let message = "the environment is closed: expected a call before close()";
-                Err(Class::Order.err(py, message))
-            }
-        }
-    }
+    pub(crate) work: usize,
 }
 
 impl VecCore {
-    /// The engine, if no other thread uses it.
-    fn guard(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Slot>> {
-        match self.engine.try_lock() {
-            Ok(guard) => Ok(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => {
-                let message =
-                    "another thread is in a call of this environment: expected one at a time";
-                Err(Class::Order.err(py, message))
-            }
+    /// What Python sees of an engine.
+    fn around(py: Python<'_>, engine: AnyVecEnv, about: About, mode: Mode) -> Self {
+        let spec = engine.spec().clone();
+        let term_keys = spec.terms.iter().map(|term| Key::new(py, term.name)).collect();
+        let options = engine.options();
+        let (view, interval) = (options.view, options.decision_interval_min as usize);
+        // What a tick of discovery takes is worth many minutes of the fleet.
+        let weight = if spec.tick_s == 60 { 1 } else { 1000 };
+        Self {
+            rows: engine.num_envs(),
+            obs_len: engine.obs_len(),
+            spec,
+            engine: Mutex::new(Slot::Here(Box::new(engine))),
+            ahead: Mutex::new(None),
+            store: PyOnceLock::new(),
+            pools: Mutex::default(),
+            term_keys,
+            about,
+            view,
+            mode,
+            work: interval * weight,
         }
     }
 
-    /// Calls `look` with the engine.
-    pub(crate) fn with<T>(
-        &self,
-        py: Python<'_>,
-        look: impl FnOnce(&mut AnyVecEnv) -> Result<T, VecError>,
-    ) -> PyResult<T> {
-        let mut guard = self.guard(py)?;
-        let engine = guard.engine(py)?;
-        look(engine).map_err(|error| engine_error(py, &error, Class::Option))
-    }
-
-    /// As [`VecCore::with`], for work that plays minutes: without the interpreter's lock if that is
-    /// worth it. A fault of ours closes the engine, whose state may be half made.
-    fn play<T: Send>(
-        &self,
-        py: Python<'_>,
-        value: Class,
-        work: impl FnOnce(&mut AnyVecEnv) -> Result<T, VecError> + Send,
-    ) -> PyResult<T> {
-        let mut guard = self.guard(py)?;
-        let engine = guard.engine(py)?;
-        match detach::run(py, self.rows * self.work, || work(engine)) {
-            Ok(outcome) => outcome.map_err(|error| engine_error(py, &error, value)),
-            Err(fault) => {
-                *guard = Slot::Closed;
-                Err(fault)
-            }
-        }
+    fn bound<'a>(&'a self, py: Python<'a>, name: &str) -> PyResult<&'a Store> {
+        let error = || Class::Order.err(py, format!("{name}: no arrays: expected bind() first"));
+        self.store.get(py).ok_or_else(error)
     }
 
     /// A column of minutes: whole ones where a tick is a minute, else parts of them as well.
@@ -119,35 +91,6 @@ impl VecCore {
             dict.set_item(name, column(py, ticks.map(i64::from)))
         } else {
             dict.set_item(name, column(py, ticks.map(|ticks| f64::from(ticks) * tick_min)))
-        }
-    }
-
-    /// Waits for a step that was sent, and puts the engine back; `None` if none was.
-    fn land(&self, py: Python<'_>, slot: &mut Slot) -> PyResult<Option<Result<Results, VecError>>> {
-        if !matches!(slot, Slot::Away) {
-            return Ok(None);
-        }
-        let thread = || self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-        if !thread().as_ref().is_some_and(Ahead::is_here) {
-            *slot = Slot::Closed;
-            let message = "this process was forked while a step was under way: the step, and the \
-                           environment with it, stayed with the parent";
-            return Err(Class::Order.err(py, message));
-        }
-        let outcome = py.detach(|| thread().as_ref().map(Ahead::wait));
-        match outcome.unwrap_or(Err(std::sync::mpsc::RecvError)) {
-            Ok(Outcome::Back(engine, results)) => {
-                *slot = Slot::Here(engine);
-                Ok(Some(*results))
-            }
-            Ok(Outcome::Fault(panic)) => {
-                *slot = Slot::Closed;
-                Err(detach::fault(py, &*panic))
-            }
-            Err(_) => {
-                *slot = Slot::Closed;
-                Err(Class::Internal.err(py, "the thread that takes steps is gone"))
-            }
         }
     }
 
@@ -256,7 +199,14 @@ impl VecCore {
             threads,
             max_minutes,
         };
-        let Checked { rows, mode, mut options, interval } = keywords.check(py)?;
+        let checked = keywords.check(py)?;
+        #[cfg(feature = "bench-worlds")]
+        if crate::bench_worlds::is_cartpole(scenario_json) {
+            let given = demand_rps.map(|_| "demand_rps").or(scale.map(|_| "scale"));
+            let (engine, about) = crate::bench_worlds::cartpole(py, &checked, given)?;
+            return Ok(Self::around(py, engine, about, checked.mode));
+        }
+        let Checked { rows, mode, mut options, interval } = checked;
         let files = ShippedOr(Mapping(files));
         let loaded = match file {
             Some(file) => load_named(file, scenario_json, &files),
@@ -284,22 +234,9 @@ impl VecCore {
             params_hash: scenario.world.params_hash(),
             generator: scenario.world.generator().name(),
         };
-        let (view, interval) = (options.view, options.decision_interval_min as usize);
-        // What a tick of discovery takes is worth many minutes of the fleet.
-        let weight = if scenario.world.spec().tick_s == 60 { 1 } else { 1000 };
         let engine = AnyVecEnv::new(scenario.world, rows, options)
             .map_err(|error| engine_error(py, &error, Class::Option))?;
-        Ok(Self {
-            spec: engine.spec().clone(),
-            obs_len: engine.obs_len(),
-            engine: Mutex::new(Slot::Here(Box::new(engine))),
-            ahead: Mutex::new(None),
-            about,
-            view,
-            mode,
-            rows,
-            work: interval * weight,
-        })
+        Ok(Self::around(py, engine, about, mode))
     }
 
     /// Number of rows.
@@ -418,6 +355,53 @@ impl VecCore {
         };
         let summary = self.play(py, Class::Action, |engine| engine.step(actions, &mut columns))?;
         Ok(summary.ended + summary.reset)
+    }
+
+    /// Arrays that `step_bound` writes from now on, made once: `obs`, `rewards`, `terminated`,
+    /// `truncated` and, with `final_obs`, a fifth one. They share one piece of memory.
+    fn bind<'py>(&self, py: Python<'py>, final_obs: bool) -> PyResult<Bound<'py, PyTuple>> {
+        self.store.get_or_try_init(py, || Store::new(py, self, final_obs))?.arrays(py)
+    }
+
+    /// Takes one decision in every row into the arrays of `bind`, and gives what a step of Gymnasium
+    /// gives: `obs`, `rewards`, `terminated`, `truncated` and the infos.
+    fn step_bound<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.bound(py, "step_bound")?.step(self, actions, false)
+    }
+
+    /// As `step_bound`, but gives copies of the arrays: where these are small, a copy takes less time
+    /// than a new array to step into.
+    fn step_copied<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.bound(py, "step_copied")?.step(self, actions, true)
+    }
+
+    /// Puts the infos of the last step into `infos`, if an episode ended or began in it: `valid`,
+    /// `oncall` or `final_obs` and `final_info`, `seed` and `episode_number`, each with its mask.
+    /// With `final_obs` (`float32[n, obs_len]`) those of same-step mode.
+    #[pyo3(signature = (infos, final_obs=None, cost=None))]
+    fn add_events<'py>(
+        &self,
+        py: Python<'py>,
+        infos: &Bound<'py, PyDict>,
+        final_obs: Option<&Bound<'py, PyAny>>,
+        cost: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let last =
+            final_obs.map(|last| input::<f32>("final_obs", last, &[self.rows, self.obs_len]));
+        let (last, cost) =
+            (last.transpose()?, cost.map(|cost| input::<f64>("cost", cost, &[self.rows])));
+        let cost = cost.transpose()?;
+        let last = last.as_ref().map(|last| values(py, last)).transpose()?;
+        let cost = cost.as_ref().map(|cost| values(py, cost)).transpose()?;
+        self.with(py, |engine| Ok(events::add(self, engine, infos, last, cost)))?
     }
 
     /// What every row shows now, `float32[n, obs_len]`; NaN for rows never reset.

@@ -1,6 +1,7 @@
 //! Actions: checked for all rows first, decoded into dials block by block afterwards.
 
 use crate::error::{VecError, check_len};
+use oncall_core::isa::{self, Kernel};
 use oncall_core::{Dial, DialKind, Spec};
 use std::ops::Range;
 
@@ -58,8 +59,36 @@ pub(crate) struct Decoder {
     stops: Vec<f64>,
     /// Where each dial's stops begin, and how many there are.
     ranges: Vec<(usize, usize)>,
+    /// Choices of the dials of [`TOGETHER`] rows, one after the other.
+    choices: Vec<u64>,
     /// Indices of the presses.
     presses: Vec<usize>,
+}
+
+/// Rows whose stops are checked together.
+const TOGETHER: usize = 16;
+
+/// A look at many stops, compiled for each set of instructions: whether one is not below its choices.
+struct AnyBad<'a, T> {
+    values: &'a [T],
+    choices: &'a [u64],
+}
+
+impl<T: Copy + Into<i64>> Kernel for AnyBad<'_, T> {
+    type Out = bool;
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the body must be compiled for each set")]
+    fn run(self) -> bool {
+        // Without a branch, since nearly every batch is good. A negative index wraps to a huge one.
+        let mut bad = false;
+        for values in self.values.chunks(self.choices.len()) {
+            for (&value, &choices) in values.iter().zip(self.choices) {
+                bad |= value.into() as u64 >= choices;
+            }
+        }
+        bad
+    }
 }
 
 /// What a world stores for a natural value; NaN keeps a dial and does not press.
@@ -82,7 +111,9 @@ impl Decoder {
         }
         let is_press = |&dial: &usize| dials[dial].kind == DialKind::Press;
         let presses = (0..dials.len()).filter(is_press).collect();
-        Self { dials, stops, ranges, presses }
+        let row = dials.iter().map(|dial| dial.choices() as u64);
+        let choices = row.cycle().take(dials.len() * TOGETHER).collect();
+        Self { dials, stops, ranges, choices, presses }
     }
 
     /// Checks the length and every value.
@@ -100,18 +131,11 @@ impl Decoder {
     }
 
     fn check_stops<T: Copy + Into<i64>>(&self, values: &[T]) -> Result<(), VecError> {
-        // A negative index wraps to a huge one. The flag is gathered without a branch, since nearly
-        // every batch is good; a bad one is gone through again to name the value.
-        let is_bad = |value: T, choices: usize| value.into() as u64 >= choices as u64;
-        let mut bad = false;
-        for row in values.chunks_exact(self.dials.len()) {
-            for (&value, &(_, choices)) in row.iter().zip(&self.ranges) {
-                bad |= is_bad(value, choices);
-            }
-        }
-        if !bad {
+        if !isa::run(AnyBad { values, choices: &self.choices }) {
             return Ok(());
         }
+        // Gone through again to name the value.
+        let is_bad = |value: T, choices: usize| value.into() as u64 >= choices as u64;
         self.name_bad(
             values,
             |dial, value| is_bad(value, dial.choices()),
@@ -192,10 +216,13 @@ impl Decoder {
     }
 
     fn decode_stops<T: Copy + Into<i64>>(&self, values: &[T], lanes: usize, out: &mut [f64]) {
+        // By row and not by dial: the stops of a row are neighbours. Places are counted up, since an
+        // iterator with steps begins with a division.
         for (lane, values) in values.chunks_exact(self.dials.len()).enumerate() {
-            let columns = out[lane..].iter_mut().step_by(lanes);
-            for ((&(start, _), &value), out) in self.ranges.iter().zip(values).zip(columns) {
-                *out = self.stops[start + value.into() as usize];
+            let mut place = lane;
+            for (&(start, _), &value) in self.ranges.iter().zip(values) {
+                out[place] = self.stops[start + value.into() as usize];
+                place += lanes;
             }
         }
     }

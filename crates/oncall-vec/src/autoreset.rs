@@ -66,6 +66,15 @@ pub(crate) enum Status {
     Over,
 }
 
+/// Whether all rows are in an episode. Without a way out of the loop, which becomes vector instructions.
+pub(crate) fn all_run(statuses: &[Status]) -> bool {
+    let mut all = true;
+    for &status in statuses {
+        all &= status == Status::Running;
+    }
+    all
+}
+
 /// What a step does with a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {

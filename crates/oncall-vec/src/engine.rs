@@ -1,14 +1,16 @@
 //! The step of a block: begin what is pending, play, close, observe.
 
 use crate::actions::{Actions, Decoder};
-use crate::autoreset::{Status, Turn};
+use crate::autoreset::{Turn, all_run};
 use crate::columns::{Columns, Widths, cut};
 use crate::error::VecError;
-use crate::limit::{self, Limit};
+use crate::limit::Limit;
 use crate::observe::{Observer, Sight};
 use crate::options::Options;
+use crate::settle::{Advance, Settle};
 use crate::table::{Rows, Shape};
-use oncall_core::{EpisodeKey, Spec, World};
+use oncall_core::{EpisodeKey, Spec, World, isa};
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -62,7 +64,8 @@ pub(crate) struct Scratch {
     /// Terms of the minute, and of the decision so far, by term and lane.
     minute_terms: Vec<f64>,
     terms: Vec<f64>,
-    rewards: Vec<f64>,
+    /// How far the cost signal fell.
+    costs: Vec<f64>,
     pub(crate) sight: Sight,
 }
 
@@ -76,7 +79,7 @@ impl Scratch {
             next_dials: vec![f64::NAN; lanes * widths.dials],
             minute_terms: vec![0.0; lanes * widths.terms],
             terms: vec![0.0; lanes * widths.terms],
-            rewards: vec![0.0; lanes],
+            costs: vec![0.0; lanes],
             sight: Sight::new(lanes, widths),
         }
     }
@@ -154,21 +157,24 @@ impl<W: World> Engine<W> {
     ) {
         // Lanes without a row, and lanes that only begin, are not played. Their dials are valid, and
         // no lane that is not played commits anything.
-        scratch.played.fill(false);
-        if part.rows.status[range.clone()].iter().all(|&status| status == Status::Running) {
-            scratch.played[..range.len()].fill(true);
+        let played = &mut scratch.played[..W::LANES];
+        if all_run(&part.rows.status[range.clone()]) {
+            let used = range.len();
+            for (lane, plays) in played.iter_mut().enumerate() {
+                *plays = lane < used;
+            }
         } else {
+            played.fill(false);
             for (lane, i) in range.enumerate() {
                 if self.options.autoreset.before_step(part.rows.status[i]) == Turn::Play {
-                    scratch.played[lane] = true;
+                    played[lane] = true;
                 } else {
                     let next = part.rows.next_episode(i);
                     self.begin((&mut part.blocks[index], lane), &mut part.rows, i, next);
                 }
             }
         }
-        scratch.active.copy_from_slice(&scratch.played);
-        scratch.terms.fill(0.0);
+        scratch.active[..W::LANES].copy_from_slice(played);
     }
 
     /// Plays the ticks of a decision, each lane as far as its episode goes.
@@ -180,28 +186,31 @@ impl<W: World> Engine<W> {
         scratch: &mut Scratch,
     ) {
         let Scratch { active, terminated, dials, minute_terms, terms, .. } = scratch;
+        let used = range.len();
         let minutes = &mut rows.minutes[range.clone()];
         let lengths = &rows.length_min[range];
         for minute in 0..self.options.decision_interval_min {
-            if !active.contains(&true) {
+            if !active[..used].contains(&true) {
+                if minute == 0 {
+                    terms.fill(0.0);
+                }
                 return;
             }
             if minute == 1 {
                 self.decoder.release(dials, W::LANES);
             }
             self.world.step(block, active, dials, minute_terms, terminated);
-            let columns = terms.chunks_exact_mut(W::LANES);
-            for (sums, terms) in columns.zip(minute_terms.chunks_exact(W::LANES)) {
-                for ((sum, &term), &active) in sums.iter_mut().zip(terms).zip(&*active) {
-                    *sum += if active { term } else { 0.0 };
-                }
-            }
-            for ((played, length), (active, terminated)) in
-                minutes.iter_mut().zip(lengths).zip(active.iter_mut().zip(&*terminated))
-            {
-                *played += u32::from(*active);
-                *active &= !(*terminated | limit::is_over(*played, *length));
-            }
+            isa::run(Advance::<W> {
+                used,
+                is_first: minute == 0,
+                minute_terms,
+                terms,
+                active,
+                terminated,
+                minutes,
+                lengths,
+                world: PhantomData,
+            });
         }
     }
 
@@ -213,54 +222,43 @@ impl<W: World> Engine<W> {
         range: Range<usize>,
         scratch: &mut Scratch,
     ) {
-        let Scratch { played, terminated, terms, rewards, sight, .. } = scratch;
+        let used = range.len();
         let (rows, columns) = (&mut part.rows, &mut part.columns);
-        // From zero, so that nothing paid is a reward of 0 and not of -0.
-        rewards.fill(0.0);
-        for column in terms.chunks_exact(W::LANES) {
-            rewards.iter_mut().zip(column).for_each(|(reward, term)| *reward += term);
+        scratch.sight.look(&self.observer, &*self.world, &part.blocks[index], used);
+        let Scratch { played, terminated, terms, costs, sight, .. } = scratch;
+        let any_over = isa::run(Settle::<W> {
+            used,
+            played,
+            ends: terminated,
+            terms,
+            now: sight.levels(used),
+            sums: &mut rows.terms[self.shape().block(index)],
+            levels: &mut rows.levels[range.clone()],
+            steps: &mut rows.steps[range.clone()],
+            returns: &mut rows.returns[range.clone()],
+            costs: &mut rows.costs[range.clone()],
+            minutes: &rows.minutes[range.clone()],
+            lengths: &rows.length_min[range.clone()],
+            ended: &mut rows.ended[range.clone()],
+            began: &mut rows.began[range.clone()],
+            rewards: &mut columns.rewards[range.clone()],
+            terminated: &mut columns.terminated[range.clone()],
+            truncated: &mut columns.truncated[range.clone()],
+            paid: costs,
+            world: PhantomData,
+        });
+        if let Some(costs) = &mut columns.cost {
+            costs[range.clone()].copy_from_slice(&scratch.costs[..used]);
         }
-        for reward in rewards.iter_mut() {
-            *reward = 0.0 - *reward;
-        }
-        let sums = &mut rows.terms[self.shape().block(index)];
-        sums.iter_mut().zip(&*terms).for_each(|(sum, term)| *sum += term);
         if let Some(out) = &mut columns.terms {
             let width = self.widths.terms;
-            for (lane, row) in out[range.start * width..].chunks_exact_mut(width).enumerate() {
-                if lane == range.len() {
-                    break;
-                }
-                let column = terms[lane..].iter().step_by(W::LANES);
+            let out = &mut out[range.start * width..range.end * width];
+            for (lane, row) in out.chunks_exact_mut(width).enumerate() {
+                let column = scratch.terms[lane..].iter().step_by(W::LANES);
                 row.iter_mut().zip(column).for_each(|(usd, term)| *usd = *term);
             }
         }
-
-        let used = range.len();
-        sight.look(&self.observer, &*self.world, &part.blocks[index], used);
-        let levels = sight.levels(used);
-        let mut any_over = false;
-        for (lane, i) in range.clone().enumerate() {
-            // A row that only begins: no reward, no cost, no flag; its sums were just cleared.
-            let plays = played[lane];
-            let cost = if plays { rows.levels[i] - levels[lane] } else { 0.0 };
-            let reward = if plays { rewards[lane] } else { 0.0 };
-            let over = plays & limit::is_over(rows.minutes[i], rows.length_min[i]);
-            let ends = plays & terminated[lane];
-            rows.levels[i] = levels[lane];
-            rows.steps[i] += u32::from(plays);
-            rows.returns[i] += reward;
-            rows.costs[i] += cost;
-            rows.ended[i] = false;
-            rows.began[i] = !plays;
-            columns.rewards[i] = reward;
-            columns.terminated[i] = ends;
-            columns.truncated[i] = over;
-            any_over |= over | ends;
-            if let Some(costs) = &mut columns.cost {
-                costs[i] = cost;
-            }
-        }
+        let sight = &mut scratch.sight;
         let width = self.widths.observation;
         let out = &mut columns.observations[range.start * width..range.end * width];
         sight.write(&self.observer, &*self.world, &part.blocks[index], used, out);

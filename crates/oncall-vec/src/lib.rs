@@ -39,6 +39,7 @@ mod pool;
 mod row;
 mod save;
 mod seeds;
+mod settle;
 mod snapshot;
 mod table;
 mod vec_env;

@@ -131,10 +131,14 @@ fn transpose(tile: &[f32], lanes: usize, width: usize, out: &mut [f32]) {
                 }
             }
             for (row, quads) in rows.chunks_exact_mut(width).zip(&quads) {
-                if fours == 4 {
-                    row[first..first + TOGETHER].copy_from_slice(quads.as_flattened());
+                // Lengths that are known, since a copy of another length is a call.
+                let row = &mut row[first..first + fours * 4];
+                if let Ok(whole) = <&mut [f32; TOGETHER]>::try_from(&mut *row) {
+                    *whole = *quads.as_flattened().first_chunk().expect("four quads");
                 } else {
-                    row[first..first + fours * 4].copy_from_slice(quads[..fours].as_flattened());
+                    for (four, quad) in row.as_chunks_mut::<4>().0.iter_mut().zip(quads) {
+                        *four = *quad;
+                    }
                 }
             }
             first += fours * 4;
@@ -172,7 +176,7 @@ impl Sight {
         }
         if W::COLUMNS {
             let column = world.column(block, observer.cost, &mut self.natural);
-            self.levels.copy_from_slice(&column[..W::LANES]);
+            self.levels[..W::LANES].copy_from_slice(&column[..W::LANES]);
             return;
         }
         for lane in 0..used {

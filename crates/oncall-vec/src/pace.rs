@@ -12,12 +12,18 @@ use std::time::Instant;
 const TRY_AFTER: [u32; 2] = [32, 4096];
 
 /// Batches of a try, and how many of them count, the last ones: the first ones wake sleeping threads, or find
-/// the caches of the other way.
-const TRY: u32 = 8;
-const COUNTED: u32 = 4;
+/// the caches of the other way. The median of those is what the try found.
+const TRY: usize = 8;
+const COUNTED: usize = 5;
 
-/// Weight of the newest time in its mean.
-const NEWEST: f64 = 0.25;
+/// A batch of a try that takes so many times the mean of the better way ends it: on a core that is
+/// taken, the next ones would be as slow.
+const HOPELESS: f64 = 4.0;
+
+/// Weight of the newest time in its mean, and what a time counts for at most, in means: a batch in which
+/// the system took the core away says nothing about the next ones.
+const NEWEST: f64 = 0.1;
+const MOST: f64 = 2.0;
 
 /// How long a batch takes in each way.
 #[derive(Debug, Clone, Default)]
@@ -28,9 +34,9 @@ pub(crate) struct Pace {
     /// Batches until the slower way is tried, and the last such distance.
     left: u32,
     distance: u32,
-    /// Batches that are left of a try, and the seconds of those that counted.
-    trying: u32,
-    tried: f64,
+    /// Batches that are left of a try, and the seconds of those that count.
+    trying: usize,
+    tried: [f64; COUNTED],
 }
 
 impl Pace {
@@ -55,17 +61,21 @@ impl Pace {
         let mut seconds = seconds;
         if is_try {
             self.trying -= 1;
-            if self.trying < COUNTED {
-                self.tried += seconds;
+            if seconds > HOPELESS * self.seconds[usize::from(!is_shared)] {
+                self.trying = 0;
+            } else {
+                if self.trying < COUNTED {
+                    self.tried[self.trying] = seconds;
+                }
+                if self.trying > 0 {
+                    return;
+                }
+                self.tried.sort_by(f64::total_cmp);
+                seconds = self.tried[COUNTED / 2];
             }
-            if self.trying > 0 {
-                return;
-            }
-            seconds = self.tried / f64::from(COUNTED);
         }
         let mean = &mut self.seconds[usize::from(is_shared)];
-        // A batch in which the system took the core away says nothing about the next ones.
-        let seconds = if *mean > 0.0 { seconds.min(3.0 * *mean) } else { seconds };
+        let seconds = if *mean > 0.0 { seconds.min(MOST * *mean) } else { seconds };
         // A try is rare: what it found counts for more than what was found long ago.
         let weight = if is_try { 0.7 } else { NEWEST };
         *mean = if *mean > 0.0 { *mean + weight * (seconds - *mean) } else { seconds };
@@ -80,7 +90,7 @@ impl Pace {
             self.left = self.left.saturating_sub(1);
         }
         if self.left == 0 {
-            (self.trying, self.tried) = (TRY, 0.0);
+            self.trying = TRY;
         }
     }
 
@@ -124,6 +134,43 @@ mod tests {
         // And it goes away again.
         shared(&mut pace, 9600, [2e-4, 1e-4]);
         assert!(shared(&mut pace, 480, [2e-4, 1e-4]) > 0.9);
+    }
+
+    #[test]
+    fn a_batch_that_was_interrupted_changes_nothing() {
+        let mut pace = Pace::default();
+        shared(&mut pace, 300, [2e-4, 1e-4]);
+        for _ in 0..20 {
+            while pace.trying > 0 || !pace.shares() {
+                shared(&mut pace, 1, [2e-4, 1e-4]);
+            }
+            pace.record(true, 5e-2);
+            assert!(pace.is_shared_better());
+            shared(&mut pace, 30, [2e-4, 1e-4]);
+        }
+        // Nor do two in a try.
+        shared(&mut pace, 300, [2e-4, 3e-4]);
+        while pace.trying != COUNTED {
+            shared(&mut pace, 1, [2e-4, 3e-4]);
+        }
+        for seconds in [1e-4, 7e-4, 1e-4, 7e-4, 1e-4] {
+            assert!(pace.shares());
+            pace.record(true, seconds);
+        }
+        assert!(pace.is_shared_better());
+    }
+
+    #[test]
+    fn a_hopeless_try_is_short() {
+        let mut pace = Pace::default();
+        let (mut batches, mut slow) = (0, 0);
+        shared(&mut pace, 300, [2e-4, 3e-4]);
+        while batches < 20_000 {
+            let shares = pace.shares();
+            pace.record(shares, if shares { 4e-3 } else { 2e-4 });
+            (batches, slow) = (batches + 1, slow + u32::from(shares));
+        }
+        assert!(slow <= 16, "{slow}");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! The engine's own worker threads.
 //!
 //! [`Pool::for_each`] calls a function once for each item of a slice, on the caller and on the
-//! workers. Three demands shaped it:
+//! workers. Four demands shaped it:
 //!
 //! * **A worker that the system has put to sleep costs nothing.** Items are claimed one by one from
 //!   a shared word; the caller claims too, and in the end it waits only for items that a worker has
 //!   begun. It never waits for a worker as such.
+//! * **Items stay where they are warm.** The caller claims from the front and every other worker from
+//!   the back, so that with two threads an item is nearly always met by the thread, and in the cache,
+//!   that had it in the batch before.
 //! * **A batch takes microseconds.** Workers look for the next batch for a short while before they
 //!   sleep, and so does the caller before it sleeps until the last item is done.
 //! * **Forks.** Only the forking thread lives on in a child process. A pool that finds itself under
@@ -16,6 +19,7 @@
 #![expect(unsafe_code, reason = "hands out items of a borrowed slice to threads that outlive it")]
 
 use std::any::Any;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -25,9 +29,22 @@ use std::thread::{Builder, JoinHandle};
 /// Looks before a thread sleeps: some ten microseconds.
 const LOOKS: u32 = 400;
 
-/// Low bits of the word: items of the batch that nobody has claimed. The others number the batch.
-const UNCLAIMED_BITS: u32 = 16;
-const UNCLAIMED: u64 = (1 << UNCLAIMED_BITS) - 1;
+/// The word has, from its low bits on, the end of the items that nobody has claimed, their beginning,
+/// and the number of the batch.
+const END_BITS: u32 = 12;
+const ITEMS_MAX: u64 = (1 << END_BITS) - 1;
+
+/// The items that nobody has claimed.
+fn unclaimed(word: u64) -> Range<usize> {
+    ((word >> END_BITS) & ITEMS_MAX) as usize..(word & ITEMS_MAX) as usize
+}
+
+/// From which end a thread claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Front,
+    Back,
+}
 
 /// A batch, on the stack of the caller. Whoever has claimed an item may read it until that item is
 /// counted as done.
@@ -82,22 +99,29 @@ impl Shared {
     }
 
     /// Claims and runs items until none is left; whether there was one.
-    fn run_items(&self) -> bool {
+    fn run_items(&self, side: Side) -> bool {
         let mut found = false;
         let mut word = self.word.0.load(Ordering::Acquire);
-        while word & UNCLAIMED != 0 {
+        loop {
+            let items = unclaimed(word);
+            if items.is_empty() {
+                return found;
+            }
+            let (index, claimed) = match side {
+                Side::Front => (items.start, word + (1 << END_BITS)),
+                Side::Back => (items.end - 1, word - 1),
+            };
             // Belongs to the word if the exchange below succeeds: the pointer was stored before
             // the word was, and is not stored again before all items of the batch are claimed.
             let batch = self.batch.load(Ordering::Relaxed);
             let claim = self.word.0.compare_exchange_weak(
                 word,
-                word - 1,
+                claimed,
                 Ordering::AcqRel,
                 Ordering::Acquire,
             );
             match claim {
                 Ok(_) => {
-                    let index = (word & UNCLAIMED) as usize - 1;
                     // SAFETY: this thread has just claimed the item.
                     unsafe { self.run_item(batch, index) };
                     found = true;
@@ -106,7 +130,6 @@ impl Shared {
                 Err(newer) => word = newer,
             }
         }
-        found
     }
 
     /// Runs an item and counts it as done.
@@ -136,10 +159,10 @@ impl Shared {
     }
 
     /// The life of a worker.
-    fn work(&self) {
+    fn work(&self, side: Side) {
         let mut looks = 0;
         while !self.closing.load(Ordering::SeqCst) {
-            if self.run_items() {
+            if self.run_items(side) {
                 looks = 0;
             } else if looks < LOOKS {
                 looks += 1;
@@ -157,7 +180,7 @@ impl Shared {
         // Said before the last look: either this thread sees the batch, or the caller, who stores
         // the batch first, sees a sleeper and wakes it.
         self.sleeping.fetch_add(1, Ordering::SeqCst);
-        while self.word.0.load(Ordering::SeqCst) & UNCLAIMED == 0
+        while unclaimed(self.word.0.load(Ordering::SeqCst)).is_empty()
             && !self.closing.load(Ordering::SeqCst)
         {
             gate = self.work.wait(gate).unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +226,8 @@ impl Team {
         let shared = Arc::new(Shared::new());
         let spawn = |index: usize| {
             let shared = Arc::clone(&shared);
-            Builder::new().name(format!("oncall-vec-{index}")).spawn(move || shared.work()).ok()
+            let side = if index % 2 == 1 { Side::Back } else { Side::Front };
+            Builder::new().name(format!("oncall-vec-{index}")).spawn(move || shared.work(side)).ok()
         };
         let workers = (1..=workers).map_while(spawn).collect();
         Self { shared, workers, process: process::id(), batches: 0 }
@@ -214,10 +238,10 @@ impl Team {
         self.batches = self.batches.wrapping_add(1);
         shared.done.0.store(0, Ordering::Relaxed);
         shared.batch.store(std::ptr::from_ref(batch).cast_mut(), Ordering::Relaxed);
-        let word = (self.batches << UNCLAIMED_BITS) | batch.len as u64;
+        let word = (self.batches << (2 * END_BITS)) | batch.len as u64;
         shared.word.0.store(word, Ordering::SeqCst);
         shared.wake_workers();
-        shared.run_items();
+        shared.run_items(Side::Front);
         shared.wait(batch.len);
         let payload = lock(&shared.panic).take();
         if let Some(payload) = payload {
@@ -278,7 +302,7 @@ impl Pool {
             self.team = Some(Team::new(self.threads - 1));
         }
         let Some(team) = &mut self.team else { return };
-        for items in items.chunks_mut(UNCLAIMED as usize) {
+        for items in items.chunks_mut(ITEMS_MAX as usize) {
             let batch = Batch {
                 run: run_one::<T, F>,
                 items: items.as_mut_ptr().cast(),
@@ -323,7 +347,7 @@ mod tests {
 
     #[test]
     fn more_items_than_a_word_can_count() {
-        let mut items = vec![0_u8; 3 * UNCLAIMED as usize + 5];
+        let mut items = vec![0_u8; 3 * ITEMS_MAX as usize + 5];
         Pool::new(2).for_each(&mut items, |item| *item += 1);
         assert!(items.iter().all(|&item| item == 1));
     }

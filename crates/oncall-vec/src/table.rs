@@ -174,6 +174,16 @@ impl Table {
         self.last[row].stats(self.last_terms(row).to_vec())
     }
 
+    /// As [`Table::last_stats`], without the terms.
+    pub(crate) fn last_totals(&self, row: usize) -> EpisodeStats {
+        self.last[row].stats(Vec::new())
+    }
+
+    /// Seed and number of a row's current episode.
+    pub(crate) fn episode_key(&self, row: usize) -> (u64, u64) {
+        (self.seeds[row], self.episodes[row])
+    }
+
     /// Sums over a row's current episode.
     pub(crate) fn running_stats(&self, row: usize) -> EpisodeStats {
         self.current(row).stats(self.terms(row).collect())

@@ -1,7 +1,7 @@
 //! `VecEnv`: build, reset, step, and look.
 
 use crate::actions::Actions;
-use crate::autoreset::{Status, Turn};
+use crate::autoreset::{Status, Turn, all_run};
 use crate::columns::{Columns, OwnedColumns, ResetColumns};
 use crate::engine::{Engine, Part, Scratch};
 use crate::error::{VecError, check_len, name_rows};
@@ -227,8 +227,7 @@ impl<W: World> VecEnv<W> {
     fn check_turns(&self) -> Result<(), VecError> {
         let mode = self.engine.options.autoreset;
         let status = &self.table.status;
-        if status.iter().all(|&status| status == Status::Running)
-            || !status.iter().any(|&status| mode.before_step(status) == Turn::Refuse)
+        if all_run(status) || !status.iter().any(|&status| mode.before_step(status) == Turn::Refuse)
         {
             return Ok(());
         }
@@ -381,6 +380,33 @@ impl<W: World> VecEnv<W> {
     /// If there is no such row.
     pub fn episode_stats(&self, row: usize) -> EpisodeStats {
         self.table.last_stats(row)
+    }
+
+    /// As [`VecEnv::episode_stats`], without the sums of the terms: nothing is allocated.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn episode_totals(&self, row: usize) -> EpisodeStats {
+        self.table.last_totals(row)
+    }
+
+    /// The sums of the terms over the last episode of a row that ended, dollars.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn episode_terms(&self, row: usize) -> &[f64] {
+        self.table.last_terms(row)
+    }
+
+    /// Seed and number of a row's current episode.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such row.
+    pub fn episode_key(&self, row: usize) -> (u64, u64) {
+        self.table.episode_key(row)
     }
 
     /// Sums over a row's current episode so far.
