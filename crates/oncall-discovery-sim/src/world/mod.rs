@@ -177,6 +177,7 @@ impl World {
             let group = world.group_of(cell);
             world.probing.add(id, fleet::cell_region(cell), group, noise);
         }
+        world.probing.pack();
         for (group, transition) in births {
             let group = &mut world.control.groups[group];
             group.decider.observe(&group.catalog, &transition, &mut Out::new());
