@@ -40,6 +40,9 @@ pub(crate) struct Probing {
     rounds: [u64; REGIONS],
     /// Time between two looks.
     tick: Micros,
+    /// For the interval of each region, seconds, the part of a round that passes in a tick, in 2^-32.
+    #[serde(skip)]
+    paces: [(f64, u64); REGIONS],
     /// Successes by home that were not played, since the last time they were counted.
     quiet: Vec<u32>,
     bad_prober_until: Vec<Micros>,
@@ -65,6 +68,7 @@ impl Probing {
             phases,
             rounds: [0; REGIONS],
             tick,
+            paces: [(0.0, 0); REGIONS],
             quiet: vec![0; groups * usize::from(PROBERS)],
             bad_prober_until: vec![0; REGIONS * usize::from(PROBERS)],
             links: vec![(0.0, 0); REGIONS * 4],
@@ -81,6 +85,17 @@ impl Probing {
         let phase = noise.below(Draw::ProbePhase, u64::from(id), 0, self.phases as u64);
         let home = (group as u8) * PROBERS + (id % u32::from(PROBERS)) as u8;
         self.targets.add(region * self.phases + phase as usize, id, home);
+    }
+
+    /// Part of a round that passes in a tick.
+    fn pace(&mut self, region: usize, interval_s: f64) -> u64 {
+        // A division that is the same for most of the time.
+        let (known_s, pace) = &mut self.paces[region];
+        if interval_s != *known_s {
+            let interval = micros(interval_s).max(self.tick);
+            (*known_s, *pace) = (interval_s, (self.tick << 32) / interval);
+        }
+        *pace
     }
 
     /// After the first instances.
@@ -126,7 +141,7 @@ impl World {
         for id in 0..self.fleet.instances.len() as u32 {
             let group = usize::from(self.group_of(self.fleet.instances[id as usize].cell));
             let group = &mut self.control.groups[group];
-            let Some(row) = group.catalog.row_of(InstanceId(id)) else { continue };
+            let Some(row) = self.probing.targets.row(id, &group.catalog) else { continue };
             let first = (id % u32::from(PROBERS)) as u8;
             for prober in 0..dials.confirming_probers as u8 {
                 let prober = ProberId((first + prober) % PROBERS);
@@ -185,8 +200,7 @@ impl World {
             let phases = self.probing.phases as u64;
             let place = |rounds: u64| ((u128::from(rounds) * u128::from(phases)) >> 32) as u64;
             let from = self.probing.rounds[region];
-            let interval = micros(self.shared.led(region).probe_interval_s).max(self.probing.tick);
-            let to = from + (self.probing.tick << 32) / interval;
+            let to = from + self.probing.pace(region, self.shared.led(region).probe_interval_s);
             self.probing.rounds[region] = to;
             self.probe_buckets(region, place(from)..place(to), any_bad);
         }
@@ -212,19 +226,28 @@ impl World {
                 closer.push((target.id(), turn, word));
             }
         };
-        for at in due {
-            let (round, phase) = (at / *phases as u64, at as usize % *phases);
-            let bucket = targets.bucket(region * *phases + phase);
-            let words = targets::draw(bucket, noise, agreeing, round, words);
-            for (at, &target) in bucket.iter().enumerate() {
-                if target.look() == UNPROBED {
-                    continue;
-                }
-                probes += u64::from(agreeing);
-                for turn in 0..agreeing {
-                    let word = words.get(at * usize::from(agreeing) + usize::from(turn));
-                    let draw = || target.word(noise, turn.into(), round);
-                    see(target, turn, word.copied().unwrap_or_else(draw));
+        let mut due = due;
+        while !due.is_empty() {
+            // Those of one round: the last phase of one and the first of the next are no neighbours.
+            let (round, phase) = (due.start / *phases as u64, due.start as usize % *phases);
+            let count = ((due.end - due.start) as usize).min(*phases - phase);
+            due.start += count as u64;
+            let first = region * *phases + phase;
+            let mut buckets = first..first + count;
+            while !buckets.is_empty() {
+                let (side_by_side, rest) = targets.first_of(buckets);
+                buckets = rest;
+                let words = targets::draw(side_by_side, noise, agreeing, round, words);
+                for (at, &target) in side_by_side.iter().enumerate() {
+                    if target.look() == UNPROBED {
+                        continue;
+                    }
+                    probes += u64::from(agreeing);
+                    for turn in 0..agreeing {
+                        let word = words.get(at * usize::from(agreeing) + usize::from(turn));
+                        let draw = || target.word(noise, turn.into(), round);
+                        see(target, turn, word.copied().unwrap_or_else(draw));
+                    }
                 }
             }
         }
@@ -264,13 +287,14 @@ impl World {
         }
         let group = usize::from(self.group_of(instance.cell));
         let first = (id % u32::from(PROBERS)) as u8 + turn;
-        let decider = &self.control.groups[group].decider;
+        let (decider, catalog) =
+            (&self.control.groups[group].decider, &self.control.groups[group].catalog);
         // A prober in quarantine is stood in for; it goes on probing, so that it can be believed again.
         let stands = |p: &u8| !decider.quarantined(Time(now), ProberId(*p));
         let prober = (0..PROBERS).map(|hop| (first + hop) % PROBERS).find(stands);
         let prober = prober.unwrap_or(first % PROBERS);
         // Whoever stood in and found it down looks until it is up again, or that opinion would stay.
-        let row = self.control.groups[group].catalog.row_of(InstanceId(id));
+        let row = self.probing.targets.row(id, catalog);
         let down =
             |p: u8| row.is_some_and(|row| decider.opinion(row, ProberId(p)) == Opinion::Down);
         let others: [bool; PROBERS as usize] =
@@ -353,7 +377,7 @@ impl World {
         let group = &mut self.control.groups[number];
         let quarantined = group.decider.quarantined(now, ProberId(prober));
         let mut out = Out::new();
-        if let Some(row) = group.catalog.row_of(InstanceId(id)) {
+        if let Some(row) = self.probing.targets.row(id, &group.catalog) {
             let prober = ProberId(prober);
             group.decider.on_probe_of_row(now, row, prober, ok, &group.catalog, &mut out);
         }

@@ -1,12 +1,16 @@
 //! Instances as the probe loop sees them: a word each, those of a bucket side by side.
 //!
 //! The loop is over memory more than over anything else: at full scale 20,000 instances and more a simulated second.
-//! So what it needs of an instance is packed into eight bytes, and a bucket is a slice of one long list. A bucket
-//! that is full moves to the end of the list; once the holes that this leaves are a quarter of it, all is packed.
+//! So what it needs of an instance is packed into eight bytes, and a bucket is a slice of one long list, in which
+//! neighbours can be looked at as one. A bucket that is full moves to the end of the list; once the holes that this
+//! leaves are a quarter of it, all is packed.
 
 use crate::noise::{Draw, Noise};
 use oncall_core::isa;
+use oncall_discovery::catalog::CatalogShard;
+use oncall_discovery::types::InstanceId;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// How the loop treats an instance: nothing to see.
 pub(super) const FINE: u8 = 0;
@@ -21,6 +25,9 @@ const WIDE: usize = 8;
 /// An instance: its number (32 bits), its prober at home, how it is treated, what the decider was told (8 each).
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Target(u64);
+
+/// A place for an instance to come.
+const BLANK: Target = Target((UNPROBED as u64) << 40);
 
 impl Target {
     fn byte(self, at: u32) -> u8 {
@@ -82,9 +89,18 @@ pub(super) struct Targets {
     spans: Vec<Span>,
     list: Vec<Target>,
     /// By instance.
-    places: Vec<u32>,
+    sites: Vec<Site>,
     /// Places of the list that belong to no bucket.
     holes: u32,
+}
+
+/// Where something of an instance is found.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Site {
+    /// In the list.
+    place: u32,
+    /// Its row in the catalog.
+    row: u32,
 }
 
 /// Nowhere.
@@ -93,25 +109,41 @@ const NOWHERE: u32 = u32::MAX;
 impl Targets {
     pub(super) fn new(buckets: usize) -> Self {
         let spans = vec![Span::default(); buckets];
-        Self { spans, list: Vec::new(), places: Vec::new(), holes: 0 }
+        Self { spans, list: Vec::new(), sites: Vec::new(), holes: 0 }
     }
 
-    /// The instances of a bucket in the order in which they came.
+    /// The instances of the first buckets of a range in the order in which they came, and the buckets that are left:
+    /// as many as lie side by side. Between them are blank ones, which are not probed.
     #[inline]
-    pub(super) fn bucket(&self, bucket: usize) -> &[Target] {
-        let span = self.spans[bucket];
-        &self.list[span.first as usize..][..span.len as usize]
+    pub(super) fn first_of(&self, due: Range<usize>) -> (&[Target], Range<usize>) {
+        let Some(span) = self.spans.get(due.start) else { return (&[], due.end..due.end) };
+        let (mut end, mut next) = (span.first + span.room, due.start + 1);
+        while next < due.end && self.spans[next].first == end {
+            end += self.spans[next].room;
+            next += 1;
+        }
+        (&self.list[span.first as usize..end as usize], next..due.end)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Target> {
-        self.list.get_mut(*self.places.get(id as usize)? as usize)
+        self.list.get_mut(self.sites.get(id as usize)?.place as usize)
+    }
+
+    /// The row of an instance in its catalog, where rows keep their numbers: nothing is swept here.
+    #[inline]
+    pub(super) fn row(&mut self, id: u32, catalog: &CatalogShard) -> Option<u32> {
+        let site = self.sites.get_mut(id as usize)?;
+        if site.row == NOWHERE {
+            site.row = catalog.row_of(InstanceId(id))?;
+        }
+        Some(site.row)
     }
 
     /// A new instance, which is not probed yet.
     pub(super) fn add(&mut self, bucket: usize, id: u32, home: u8) {
-        if self.places.len() <= id as usize {
-            self.places.resize(id as usize + 1, NOWHERE);
+        if self.sites.len() <= id as usize {
+            self.sites.resize(id as usize + 1, Site { place: NOWHERE, row: NOWHERE });
         }
         if self.spans[bucket].len == self.spans[bucket].room {
             if self.holes as usize > self.list.len() / 4 {
@@ -126,7 +158,7 @@ impl Targets {
         target.set_byte(0, home);
         target.set_look(UNPROBED);
         self.list[at as usize] = target;
-        self.places[id as usize] = at;
+        self.sites[id as usize].place = at;
     }
 
     /// Makes room for one more.
@@ -138,7 +170,7 @@ impl Targets {
         }
         let first = self.list.len() as u32;
         self.list.extend_from_within(old.first as usize..(old.first + old.len) as usize);
-        self.list.resize((first + room) as usize, Target(0));
+        self.list.resize((first + room) as usize, BLANK);
         self.settle(first, old.len);
         self.spans[bucket] = Span { first, len: old.len, room };
         self.holes += old.room;
@@ -147,7 +179,7 @@ impl Targets {
     /// Notes where the instances of a slice are now.
     fn settle(&mut self, first: u32, len: u32) {
         for at in first..first + len {
-            self.places[self.list[at as usize].id() as usize] = at;
+            self.sites[self.list[at as usize].id() as usize].place = at;
         }
     }
 
@@ -158,7 +190,7 @@ impl Targets {
             let first = list.len() as u32;
             list.extend_from_slice(&self.list[span.first as usize..][..span.len as usize]);
             let room = span.len + span.len.checked_div(spare).map_or(0, |more| more + 1);
-            list.resize((first + room) as usize, Target(0));
+            list.resize((first + room) as usize, BLANK);
             *span = Span { first, len: span.len, room };
         }
         self.list = list;
@@ -225,6 +257,17 @@ mod tests {
     use oncall_core::{EpisodeKey, Generator, Split};
     use proptest::prelude::*;
 
+    /// The probed ones of some buckets.
+    fn members(targets: &Targets, mut due: Range<usize>) -> Vec<Target> {
+        let mut found = Vec::new();
+        while !due.is_empty() {
+            let (slice, rest) = targets.first_of(due);
+            found.extend(slice.iter().filter(|target| target.look() != UNPROBED));
+            due = rest;
+        }
+        found
+    }
+
     proptest! {
         /// Against plain lists: members, their order and what is noted of each.
         #[test]
@@ -238,17 +281,22 @@ mod tests {
                 }
                 targets.add(bucket, id as u32, bucket as u8);
                 plain[bucket].push(id as u32);
-                targets.get_mut(id as u32).unwrap().set_told(id as u8);
+                let target = targets.get_mut(id as u32).unwrap();
+                assert_eq!(target.look(), UNPROBED);
+                target.set_told(id as u8);
+                target.set_look(FINE);
                 prop_assert!(targets.get_mut(id as u32 + 1).is_none());
             }
             for (bucket, plain) in plain.iter().enumerate() {
-                let found = targets.bucket(bucket);
+                let found: Vec<Target> = members(&targets, bucket..bucket + 1);
                 prop_assert_eq!(found.len(), plain.len());
                 for (target, &id) in found.iter().zip(plain) {
                     prop_assert_eq!((target.id(), target.home()), (id, bucket as u8));
-                    prop_assert_eq!((target.told(), target.look()), (id as u8, UNPROBED));
+                    prop_assert_eq!((target.told(), target.look()), (id as u8, FINE));
                 }
             }
+            let all: Vec<u32> = members(&targets, 0..7).into_iter().map(Target::id).collect();
+            prop_assert_eq!(all, plain.concat());
             prop_assert!(targets.list.len() <= 2 * (first.len() + later.len()) + 16);
         }
     }
@@ -259,7 +307,8 @@ mod tests {
         let noise = Noise::new(EpisodeKey::new(3, 1, Split::Train, Generator::Pcg));
         let mut targets = Targets::new(1);
         (0..50).for_each(|id| targets.add(0, id * 7, 3));
-        let bucket = targets.bucket(0);
+        targets.pack(0);
+        let (bucket, _) = targets.first_of(0..1);
         for (count, agreeing) in [(50, 1), (50, 3), (8, 2), (7, 1)] {
             let mut words = vec![0; 500];
             let words = draw(&bucket[..count], noise, agreeing, 9, &mut words);
