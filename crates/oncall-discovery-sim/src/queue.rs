@@ -1,7 +1,7 @@
 //! The event queue: a timing wheel for what is near, a coarser one for what is far, a heap for the rest.
 //!
 //! Order is total and does not depend on where an event waited: by time, then by the order in which
-//! events were pushed. Most events of a simulated control plane lie less than a few seconds ahead; heartbeats,
+//! events were pushed. Most events of a simulated control plane lie less than a second ahead; heartbeats,
 //! drains and ejections lie minutes ahead at most. The two wheels take both at constant cost.
 
 use serde::{Deserialize, Serialize};
@@ -27,15 +27,15 @@ pub fn seconds(time: Micros) -> f64 {
 }
 
 /// Slots of the wheel; a power of two.
-const SLOTS: u64 = 4096;
-/// Width of a slot: the wheel reaches about four seconds ahead.
+const SLOTS: u64 = 1024;
+/// Width of a slot: the wheel reaches about a second ahead.
 const SLOT_US: Micros = MS;
 /// Slots of a block: what the wheel does not reach waits by block. A power of two that divides [`SLOTS`].
-const BLOCK: u64 = 1024;
+const BLOCK: u64 = 256;
 /// The wheel holds the present block and the ones after it that fit in whole.
 const AHEAD: u64 = SLOTS / BLOCK - 1;
-/// Blocks of the coarse wheel, which reaches almost nine minutes ahead.
-const BLOCKS: u64 = 512;
+/// Blocks of the coarse wheel, which reaches more than four minutes ahead.
+const BLOCKS: u64 = 1024;
 /// No node.
 const NONE: u32 = u32::MAX;
 

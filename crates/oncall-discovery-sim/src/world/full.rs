@@ -622,13 +622,18 @@ impl Full {
 
     /// Subscriptions of connected proxies that stand behind the published head.
     pub fn behind(&self) -> usize {
-        let behind = |sub: &usize| {
-            let cell = self.sub_cell[*sub] as usize;
-            let up = self.proxies[usize::from(self.ledger.subs[*sub].proxy)].link.state()
-                == LinkState::Up;
-            up && self.subs[*sub].cursor() != Some(self.cells[cell].head())
-        };
-        (0..self.subs.len()).filter(behind).count()
+        let mut behind = 0;
+        for (cell, state) in self.cells.iter().enumerate() {
+            let head = Some(state.head());
+            for sub in self.ledger.range(cell) {
+                // Few stand behind, so that few proxies have to be asked.
+                if self.subs[sub].cursor() != head {
+                    let proxy = &self.proxies[usize::from(self.ledger.subs[sub].proxy)];
+                    behind += usize::from(proxy.link.state() == LinkState::Up);
+                }
+            }
+        }
+        behind
     }
 
     /// Whether a subscription is one of another region.
