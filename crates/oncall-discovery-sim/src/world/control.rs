@@ -11,7 +11,7 @@ use crate::queue::{MS, Micros, S};
 use oncall_consensus::{
     Config, Fence, Index, Message, NodeId as ReplicaId, Output, Replica, Term as RaftTerm,
 };
-use oncall_discovery::catalog::{CatalogShard, Command, Entry};
+use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::health::{Decider, HealthMessage, HealthRules, HealthTimer};
 use oncall_discovery::lease::{LeaseKeeper, LeaseMessage};
 use oncall_discovery::types::{CellUpdate, Out, Term, Time, Transition};
@@ -86,6 +86,8 @@ pub(crate) struct Control {
     pub(crate) effects: Effects,
     #[serde(skip, default = "Output::new")]
     output: Output<Entry, ()>,
+    #[serde(skip)]
+    applied: CatalogOut,
 }
 
 impl Control {
@@ -131,6 +133,7 @@ impl Control {
             messages: Slab::default(),
             effects: Effects::default(),
             output: Output::new(),
+            applied: CatalogOut::default(),
         };
         for number in 0..control.groups.len() {
             let first = (number % usize::from(replicas)) as u8;
@@ -260,7 +263,7 @@ impl Control {
         shared: &mut Shared,
         input: impl FnOnce(&mut Node, u64, &mut Output<Entry, ()>),
     ) {
-        let Self { groups, messages, effects, output, .. } = self;
+        let Self { groups, messages, effects, output, applied, .. } = self;
         let group = &mut groups[number];
         let Member::Up(node) = &mut group.members[usize::from(replica)] else { return };
         input(node, shared.ticks(), output);
@@ -288,7 +291,7 @@ impl Control {
             }
         }
         if output.committed.is_some() {
-            group.apply(number, replica, shared, effects);
+            group.apply(number, replica, shared, (effects, applied));
         }
         let is_publisher = replica == group.publisher;
         if is_publisher {

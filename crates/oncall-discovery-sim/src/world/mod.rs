@@ -340,13 +340,17 @@ impl World {
     /// Carries out what the catalogs accepted and what reached the publishers.
     fn settle(&mut self) {
         while !self.control.effects.is_empty() {
-            for (transition, asked) in std::mem::take(&mut self.control.effects.transitions) {
+            let mut transitions = std::mem::take(&mut self.control.effects.transitions);
+            for (transition, asked) in transitions.drain(..) {
                 self.on_transition(&transition, asked);
                 self.look_again(transition.instance.0);
             }
-            for update in std::mem::take(&mut self.control.effects.updates) {
+            give_back(&mut self.control.effects.transitions, transitions);
+            let mut updates = std::mem::take(&mut self.control.effects.updates);
+            for update in updates.drain(..) {
                 self.plane.on_update(&mut self.shared, &update);
             }
+            give_back(&mut self.control.effects.updates, updates);
             for (region, version) in std::mem::take(&mut self.control.effects.configured) {
                 self.on_configured(region, version);
             }
@@ -356,16 +360,19 @@ impl World {
             for number in std::mem::take(&mut self.control.effects.fresh) {
                 self.forget_group(number);
             }
-            for (number, out) in std::mem::take(&mut self.control.effects.health) {
+            let mut health = std::mem::take(&mut self.control.effects.health);
+            for (number, out) in health.drain(..) {
                 self.health_out(number, out);
             }
+            give_back(&mut self.control.effects.health, health);
         }
     }
 
     /// Until when a region's catalogs were known to be right, the worst of its groups.
     fn confirmed(&self, region: u8) -> Micros {
-        let groups = self.control.groups.iter().filter(|group| group.region == region);
-        groups.map(|group| group.confirmed).min().unwrap_or(0)
+        let shards = usize::from(self.topology.shape.shards);
+        let groups = &self.control.groups[usize::from(region) * shards..][..shards];
+        groups.iter().map(|group| group.confirmed).min().unwrap_or(0)
     }
 
     /// From now on rows, hashes and finished timelines are not kept, so that memory stays flat over a long run;
@@ -486,6 +493,13 @@ impl World {
     /// Puts back what no saved state holds; for worlds that were read as a part of something else.
     pub fn revive(&mut self) {
         self.plane.ledger.set_may_eject(full::may_eject);
+    }
+}
+
+/// Gives an emptied list back, so that its memory is used again.
+fn give_back<T>(place: &mut Vec<T>, empty: Vec<T>) {
+    if place.capacity() == 0 {
+        *place = empty;
     }
 }
 

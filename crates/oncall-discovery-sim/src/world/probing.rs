@@ -6,7 +6,7 @@
 mod targets;
 
 use super::World;
-use super::fleet::Truth;
+use super::fleet::{Truth, cell_region};
 use super::shared::{Answer, Event};
 use crate::noise::{Draw, Noise, pair};
 use crate::queue::{MS, Micros, S, micros};
@@ -160,7 +160,7 @@ impl World {
     pub(crate) fn look_again(&mut self, id: u32) {
         let Some(instance) = self.fleet.instances.get(id as usize) else { return };
         let node = usize::from(instance.node);
-        let region = usize::from(self.topology.nodes[node].region);
+        let region = cell_region(instance.cell);
         let now = self.shared.now();
         let (_, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
         // Every prober that looks at it has to have seen enough.
@@ -280,8 +280,8 @@ impl World {
     /// One probe in full, by the instance's first, second or third prober.
     fn probe(&mut self, id: u32, turn: u8, word: u64) {
         let now = self.shared.now();
-        let instance = self.fleet.instances[id as usize];
-        let region = usize::from(self.topology.nodes[usize::from(instance.node)].region);
+        let instance = &self.fleet.instances[id as usize];
+        let region = cell_region(instance.cell);
         if self.probing.stopped[region] > now {
             return;
         }
@@ -314,9 +314,9 @@ impl World {
 
     fn send_probe(&mut self, id: u32, prober: u8, word: u64) {
         let now = self.shared.now();
-        let instance = self.fleet.instances[id as usize];
+        let instance = &self.fleet.instances[id as usize];
         let node = usize::from(instance.node);
-        let region = usize::from(self.topology.nodes[node].region);
+        let region = cell_region(instance.cell);
         let at = region * usize::from(PROBERS) + usize::from(prober);
         let (link_loss, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
         let regime = self.topology.shape.loss;
@@ -326,7 +326,7 @@ impl World {
         }
         let lost =
             (word >> 32) as f64 / 4_294_967_296.0 < loss || self.probing.bad_prober_until[at] > now;
-        let dials = *self.shared.led(region);
+        let dials = self.shared.led(region);
         let looks = dials.dependency_mode >= 1.0;
         let depends = looks && instance.dependency_bad;
         let timeout = micros(dials.probe_timeout_s);
@@ -353,7 +353,7 @@ impl World {
     pub(crate) fn on_probe(&mut self, id: u32, life: u32, prober: u8, answer: Answer) {
         let now = self.shared.time();
         let instance = self.fleet.instances[id as usize];
-        let region = usize::from(self.topology.nodes[usize::from(instance.node)].region);
+        let region = cell_region(instance.cell);
         // Its answer was that of an earlier process.
         if instance.life != life && instance.truth.answers() {
             return;
