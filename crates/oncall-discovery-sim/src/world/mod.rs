@@ -54,6 +54,7 @@ use oncall_discovery::types::{
 use probing::Probing;
 use serde::{Deserialize, Serialize};
 use shared::{Event, Shared};
+use std::sync::Arc;
 
 /// What makes a world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,7 +108,8 @@ pub enum SetupError {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct World {
     pub(crate) scenario: Scenario,
-    pub(crate) topology: Topology,
+    /// It never changes, so all copies of a world share it.
+    pub(crate) topology: Arc<Topology>,
     /// Shard of each service.
     pub(crate) shards: Vec<u8>,
     pub(crate) shared: Shared,
@@ -138,7 +140,7 @@ impl World {
         setup.dials.validate()?;
         check_shape(&setup.shape)?;
         let noise = Noise::new(key);
-        let topology = Topology::draw(setup.shape, noise);
+        let topology = Arc::new(Topology::draw(setup.shape, noise));
         let share = Share::of(&setup.shape);
         let mut shared = Shared::new(noise, &setup.dials, setup.verify, share);
         shared.meters = Meters::new(topology.cells(), topology.instances.iter().map(|i| i.cell));
