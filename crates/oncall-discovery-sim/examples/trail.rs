@@ -72,7 +72,7 @@ fn turn(world: &mut World, second: u64) {
     let mut dials = *world.dials();
     for (at, row) in Dials::TABLE.iter().enumerate() {
         let word = scramble(second * 64 + at as u64);
-        if word % 4 == 0 {
+        if word.is_multiple_of(4) {
             let share = (word >> 8) as u32 as f64 / f64::from(u32::MAX);
             let value = row.min + share * (row.max - row.min);
             let value = if row.kind.whole() { value.round() } else { value };

@@ -356,9 +356,9 @@ impl<E> Queue<E> {
             if let Some(Reverse(entry)) = self.far.pop() {
                 let at = self.put_in_node(entry);
                 if ahead <= AHEAD {
-                    self.link_slot(slot, at)
+                    self.link_slot(slot, at);
                 } else {
-                    self.link_block(slot / BLOCK, at)
+                    self.link_block(slot / BLOCK, at);
                 }
             }
         }
