@@ -70,7 +70,11 @@ impl Noise {
     }
 
     /// 64 random bits.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "loops over it are compiled for each set of instructions"
+    )]
+    #[inline(always)]
     pub fn word(self, draw: Draw, entity: u64, index: u64) -> u64 {
         mix(mix(self.0 ^ (draw as u64) << 56, entity), index)
     }

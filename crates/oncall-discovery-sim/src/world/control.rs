@@ -11,7 +11,7 @@ use crate::queue::{MS, Micros, S};
 use oncall_consensus::{
     Config, Fence, Index, Message, NodeId as ReplicaId, Output, Replica, Term as RaftTerm,
 };
-use oncall_discovery::catalog::{CatalogShard, Command, Entry};
+use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::health::{Decider, HealthMessage, HealthRules, HealthTimer};
 use oncall_discovery::lease::{LeaseKeeper, LeaseMessage};
 use oncall_discovery::types::{CellUpdate, Out, Term, Time, Transition};
@@ -86,6 +86,8 @@ pub(crate) struct Control {
     pub(crate) effects: Effects,
     #[serde(skip, default = "Output::new")]
     output: Output<Entry, ()>,
+    #[serde(skip)]
+    applied: CatalogOut,
 }
 
 impl Control {
@@ -131,6 +133,7 @@ impl Control {
             messages: Slab::default(),
             effects: Effects::default(),
             output: Output::new(),
+            applied: CatalogOut::default(),
         };
         for number in 0..control.groups.len() {
             let first = (number % usize::from(replicas)) as u8;
@@ -260,13 +263,10 @@ impl Control {
         shared: &mut Shared,
         input: impl FnOnce(&mut Node, u64, &mut Output<Entry, ()>),
     ) {
-        let mut output = std::mem::take(&mut self.output);
-        let group = &mut self.groups[number];
-        let Member::Up(node) = &mut group.members[usize::from(replica)] else {
-            self.output = output;
-            return;
-        };
-        input(node, shared.ticks(), &mut output);
+        let Self { groups, messages, effects, output, applied, .. } = self;
+        let group = &mut groups[number];
+        let Member::Up(node) = &mut group.members[usize::from(replica)] else { return };
+        input(node, shared.ticks(), output);
         if let Some(leadership) = output.leadership
             && leadership.leader.is_some()
             && leadership.leader != group.leader
@@ -282,8 +282,8 @@ impl Control {
             if shared.now() > S {
                 let mut out = Out::new();
                 group.decider.lead(&group.catalog, &mut out);
-                self.effects.health.push((number, out));
-                self.effects.fresh.push(number);
+                effects.health.push((number, out));
+                effects.fresh.push(number);
             }
             let at = group.leases.next();
             if at < Time::NEVER {
@@ -291,12 +291,12 @@ impl Control {
             }
         }
         if output.committed.is_some() {
-            group.apply(number, replica, shared, &mut self.effects);
+            group.apply(number, replica, shared, (effects, applied));
         }
         let is_publisher = replica == group.publisher;
         if is_publisher {
             group.confirm(shared);
-            group.publish(shared, &mut self.effects);
+            group.publish(shared, effects);
         }
         for message in output.messages.drain(..) {
             shared.totals.raft_messages += 1;
@@ -314,11 +314,9 @@ impl Control {
             if shared.now() < until && (message.from == cut || message.to == cut) {
                 continue;
             }
-            let slot = self.messages.put(message);
+            let slot = messages.put(message);
             shared.push(at, Event::Raft { group: number as u16, slot });
         }
-        output.clear();
-        self.output = output;
         self.schedule(number, replica, shared);
         self.settle(number, shared);
     }

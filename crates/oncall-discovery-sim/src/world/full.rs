@@ -23,6 +23,7 @@ use oncall_discovery::proxy::{By, CellSub, LinkState, SubEvent};
 use oncall_discovery::types::{CellUpdate, Change, Incarnation, Revision, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Subscribers from which deliveries travel as a wave, tick by tick.
 const WAVE_MIN: usize = 256;
@@ -84,11 +85,12 @@ pub struct Full {
     pub(crate) ledger: Ledger,
     pub(crate) cells: Vec<CellState>,
     pub(crate) subs: Vec<CellSub>,
-    pub(crate) sub_cell: Vec<u32>,
+    // What never changes is shared by all copies of a world.
+    pub(crate) sub_cell: Arc<[u32]>,
     /// Subscriptions of each proxy: first places, and the list.
-    pub(crate) proxy_first: Vec<u32>,
-    pub(crate) proxy_subs: Vec<u32>,
-    pub(crate) lambda: Vec<u32>,
+    pub(crate) proxy_first: Arc<[u32]>,
+    pub(crate) proxy_subs: Arc<[u32]>,
+    pub(crate) lambda: Arc<[u32]>,
     /// Subscriptions that wait for a snapshot; they get nothing else.
     pub(crate) queued: Vec<bool>,
     pub(crate) proxies: Vec<Proxy>,
@@ -142,7 +144,7 @@ impl Full {
         shared: &mut Shared,
     ) -> Self {
         let lists = topology.subscriptions(shared.noise);
-        let sub_cell: Vec<u32> = lists
+        let sub_cell: Arc<[u32]> = lists
             .iter()
             .enumerate()
             .flat_map(|(cell, list)| std::iter::repeat_n(cell as u32, list.len()))
@@ -622,13 +624,18 @@ impl Full {
 
     /// Subscriptions of connected proxies that stand behind the published head.
     pub fn behind(&self) -> usize {
-        let behind = |sub: &usize| {
-            let cell = self.sub_cell[*sub] as usize;
-            let up = self.proxies[usize::from(self.ledger.subs[*sub].proxy)].link.state()
-                == LinkState::Up;
-            up && self.subs[*sub].cursor() != Some(self.cells[cell].head())
-        };
-        (0..self.subs.len()).filter(behind).count()
+        let mut behind = 0;
+        for (cell, state) in self.cells.iter().enumerate() {
+            let head = Some(state.head());
+            for sub in self.ledger.range(cell) {
+                // Few stand behind, so that few proxies have to be asked.
+                if self.subs[sub].cursor() != head {
+                    let proxy = &self.proxies[usize::from(self.ledger.subs[sub].proxy)];
+                    behind += usize::from(proxy.link.state() == LinkState::Up);
+                }
+            }
+        }
+        behind
     }
 
     /// Whether a subscription is one of another region.
@@ -653,7 +660,7 @@ impl Full {
 }
 
 /// Subscriptions by proxy.
-fn by_proxy(proxies: usize, rows: &[crate::ledger::Sub]) -> (Vec<u32>, Vec<u32>) {
+fn by_proxy(proxies: usize, rows: &[crate::ledger::Sub]) -> (Arc<[u32]>, Arc<[u32]>) {
     let mut first = vec![0_u32; proxies + 1];
     for row in rows {
         first[usize::from(row.proxy) + 1] += 1;
@@ -668,7 +675,7 @@ fn by_proxy(proxies: usize, rows: &[crate::ledger::Sub]) -> (Vec<u32>, Vec<u32>)
         list[*at as usize] = sub as u32;
         *at += 1;
     }
-    (first, list)
+    (first.into(), list.into())
 }
 
 /// The life of history in which worlds begin.

@@ -54,6 +54,7 @@ use oncall_discovery::types::{
 use probing::Probing;
 use serde::{Deserialize, Serialize};
 use shared::{Event, Shared};
+use std::sync::Arc;
 
 /// What makes a world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,7 +108,8 @@ pub enum SetupError {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct World {
     pub(crate) scenario: Scenario,
-    pub(crate) topology: Topology,
+    /// It never changes, so all copies of a world share it.
+    pub(crate) topology: Arc<Topology>,
     /// Shard of each service.
     pub(crate) shards: Vec<u8>,
     pub(crate) shared: Shared,
@@ -138,7 +140,7 @@ impl World {
         setup.dials.validate()?;
         check_shape(&setup.shape)?;
         let noise = Noise::new(key);
-        let topology = Topology::draw(setup.shape, noise);
+        let topology = Arc::new(Topology::draw(setup.shape, noise));
         let share = Share::of(&setup.shape);
         let mut shared = Shared::new(noise, &setup.dials, setup.verify, share);
         shared.meters = Meters::new(topology.cells(), topology.instances.iter().map(|i| i.cell));
@@ -177,6 +179,7 @@ impl World {
             let group = world.group_of(cell);
             world.probing.add(id, fleet::cell_region(cell), group, noise);
         }
+        world.probing.pack();
         for (group, transition) in births {
             let group = &mut world.control.groups[group];
             group.decider.observe(&group.catalog, &transition, &mut Out::new());
@@ -339,13 +342,17 @@ impl World {
     /// Carries out what the catalogs accepted and what reached the publishers.
     fn settle(&mut self) {
         while !self.control.effects.is_empty() {
-            for (transition, asked) in std::mem::take(&mut self.control.effects.transitions) {
+            let mut transitions = std::mem::take(&mut self.control.effects.transitions);
+            for (transition, asked) in transitions.drain(..) {
                 self.on_transition(&transition, asked);
                 self.look_again(transition.instance.0);
             }
-            for update in std::mem::take(&mut self.control.effects.updates) {
+            give_back(&mut self.control.effects.transitions, transitions);
+            let mut updates = std::mem::take(&mut self.control.effects.updates);
+            for update in updates.drain(..) {
                 self.plane.on_update(&mut self.shared, &update);
             }
+            give_back(&mut self.control.effects.updates, updates);
             for (region, version) in std::mem::take(&mut self.control.effects.configured) {
                 self.on_configured(region, version);
             }
@@ -355,16 +362,19 @@ impl World {
             for number in std::mem::take(&mut self.control.effects.fresh) {
                 self.forget_group(number);
             }
-            for (number, out) in std::mem::take(&mut self.control.effects.health) {
+            let mut health = std::mem::take(&mut self.control.effects.health);
+            for (number, out) in health.drain(..) {
                 self.health_out(number, out);
             }
+            give_back(&mut self.control.effects.health, health);
         }
     }
 
     /// Until when a region's catalogs were known to be right, the worst of its groups.
     fn confirmed(&self, region: u8) -> Micros {
-        let groups = self.control.groups.iter().filter(|group| group.region == region);
-        groups.map(|group| group.confirmed).min().unwrap_or(0)
+        let shards = usize::from(self.topology.shape.shards);
+        let groups = &self.control.groups[usize::from(region) * shards..][..shards];
+        groups.iter().map(|group| group.confirmed).min().unwrap_or(0)
     }
 
     /// From now on rows, hashes and finished timelines are not kept, so that memory stays flat over a long run;
@@ -485,6 +495,13 @@ impl World {
     /// Puts back what no saved state holds; for worlds that were read as a part of something else.
     pub fn revive(&mut self) {
         self.plane.ledger.set_may_eject(full::may_eject);
+    }
+}
+
+/// Gives an emptied list back, so that its memory is used again.
+fn give_back<T>(place: &mut Vec<T>, empty: Vec<T>) {
+    if place.capacity() == 0 {
+        *place = empty;
     }
 }
 

@@ -1,10 +1,12 @@
 //! Active probes, exact, at full scale: a bucket of instances every ten milliseconds.
 //!
 //! What a result means is the decider's business. A success that would change nothing there is counted and
-//! not played, so the loop over a bucket is a look at two bytes and one random word each.
+//! not played, so the loop over a bucket is a look at one word and one random word each; see [`Targets`].
+
+mod targets;
 
 use super::World;
-use super::fleet::Truth;
+use super::fleet::{Truth, cell_region};
 use super::shared::{Answer, Event};
 use crate::noise::{Draw, Noise, pair};
 use crate::queue::{MS, Micros, S, micros};
@@ -12,6 +14,8 @@ use crate::topology::REGIONS;
 use oncall_discovery::health::{HealthMessage, HealthRules, LocalAction, Opinion};
 use oncall_discovery::types::{Generation, InstanceId, Out, ProberId, State, Time};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use targets::{CLOSER, FINE, Target, Targets, UNPROBED};
 
 /// Time between two looks at the buckets of a large fleet, and of a small one.
 const TICKS: [Micros; 2] = [10 * MS, 50 * MS];
@@ -24,28 +28,21 @@ pub(crate) const PROBERS: u8 = 3;
 /// Round trip of a probe that is answered.
 const ROUND_TRIP: Micros = 2 * MS;
 
-/// A byte for the probe loop: nothing to see.
-const FINE: u8 = 0;
-/// Look closer.
-const CLOSER: u8 = 1;
-/// Not probed.
-const UNPROBED: u8 = 2;
-
 /// Probe bookkeeping that is not the decider's.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Probing {
     /// Instances by region and phase. An instance keeps its phase; the interval of its region says how fast the
     /// rounds pass.
-    buckets: [Vec<Vec<u32>>; REGIONS],
+    targets: Targets,
+    /// Phases of a region.
+    phases: usize,
     /// Rounds of each region since the start, in 2^-32.
     rounds: [u64; REGIONS],
     /// Time between two looks.
     tick: Micros,
-    look: Vec<u8>,
-    /// Group times probers plus the prober at home.
-    home: Vec<u8>,
-    /// Successes in a row that the decider was told of; it needs no more than the recovery threshold.
-    told: Vec<u8>,
+    /// For the interval of each region, seconds, the part of a round that passes in a tick, in 2^-32.
+    #[serde(skip)]
+    paces: [(f64, u64); REGIONS],
     /// Successes by home that were not played, since the last time they were counted.
     quiet: Vec<u32>,
     bad_prober_until: Vec<Micros>,
@@ -54,9 +51,12 @@ pub(crate) struct Probing {
     node_burst: Vec<Micros>,
     stopped: [Micros; REGIONS],
     burst_number: u64,
-    /// Probes of a bucket that are played; empty between buckets.
+    /// Probes that are played; empty between two looks.
     #[serde(skip)]
     closer: Vec<(u32, u8, u64)>,
+    /// Random words of a bucket.
+    #[serde(skip)]
+    words: Vec<u64>,
 }
 
 impl Probing {
@@ -64,12 +64,11 @@ impl Probing {
         let tick = TICKS[usize::from(instances < LARGE)];
         let phases = (INTERVAL_MAX / tick) as usize;
         Self {
-            buckets: std::array::from_fn(|_| vec![Vec::new(); phases]),
+            targets: Targets::new(REGIONS * phases),
+            phases,
             rounds: [0; REGIONS],
             tick,
-            look: Vec::new(),
-            home: Vec::new(),
-            told: Vec::new(),
+            paces: [(0.0, 0); REGIONS],
             quiet: vec![0; groups * usize::from(PROBERS)],
             bad_prober_until: vec![0; REGIONS * usize::from(PROBERS)],
             links: vec![(0.0, 0); REGIONS * 4],
@@ -77,19 +76,31 @@ impl Probing {
             stopped: [0; REGIONS],
             burst_number: 0,
             closer: Vec::new(),
+            words: Vec::new(),
         }
     }
 
     /// Gives an instance its phase and its prober.
     pub(crate) fn add(&mut self, id: u32, region: usize, group: u16, noise: Noise) {
-        let count = self.buckets[region].len() as u64;
-        let phase = noise.below(Draw::ProbePhase, u64::from(id), 0, count);
-        self.buckets[region][phase as usize].push(id);
-        let at = id as usize + 1;
-        self.look.resize(at.max(self.look.len()), UNPROBED);
-        self.told.resize(at.max(self.told.len()), 0);
-        self.home.resize(at.max(self.home.len()), 0);
-        self.home[id as usize] = (group as u8) * PROBERS + (id % u32::from(PROBERS)) as u8;
+        let phase = noise.below(Draw::ProbePhase, u64::from(id), 0, self.phases as u64);
+        let home = (group as u8) * PROBERS + (id % u32::from(PROBERS)) as u8;
+        self.targets.add(region * self.phases + phase as usize, id, home);
+    }
+
+    /// Part of a round that passes in a tick.
+    fn pace(&mut self, region: usize, interval_s: f64) -> u64 {
+        // A division that is the same for most of the time.
+        let (known_s, pace) = &mut self.paces[region];
+        if interval_s != *known_s {
+            let interval = micros(interval_s).max(self.tick);
+            (*known_s, *pace) = (interval_s, (self.tick << 32) / interval);
+        }
+        *pace
+    }
+
+    /// After the first instances.
+    pub(crate) fn pack(&mut self) {
+        self.targets.pack(0);
     }
 
     pub(crate) fn stop(&mut self, region: usize, until: Micros) {
@@ -110,8 +121,8 @@ impl Probing {
 
     /// The decider may have forgotten what it knew of an instance.
     pub(crate) fn forget(&mut self, id: u32) {
-        if let Some(told) = self.told.get_mut(id as usize) {
-            *told = 0;
+        if let Some(target) = self.targets.get_mut(id) {
+            target.set_told(0);
         }
     }
 }
@@ -130,7 +141,7 @@ impl World {
         for id in 0..self.fleet.instances.len() as u32 {
             let group = usize::from(self.group_of(self.fleet.instances[id as usize].cell));
             let group = &mut self.control.groups[group];
-            let Some(row) = group.catalog.row_of(InstanceId(id)) else { continue };
+            let Some(row) = self.probing.targets.row(id, &group.catalog) else { continue };
             let first = (id % u32::from(PROBERS)) as u8;
             for prober in 0..dials.confirming_probers as u8 {
                 let prober = ProberId((first + prober) % PROBERS);
@@ -139,7 +150,9 @@ impl World {
                     group.decider.on_probe_of_row(now, row, prober, true, &group.catalog, &mut out);
                 }
             }
-            self.probing.told[id as usize] = enough * dials.confirming_probers as u8;
+            if let Some(target) = self.probing.targets.get_mut(id) {
+                target.set_told(enough * dials.confirming_probers as u8);
+            }
         }
     }
 
@@ -147,12 +160,13 @@ impl World {
     pub(crate) fn look_again(&mut self, id: u32) {
         let Some(instance) = self.fleet.instances.get(id as usize) else { return };
         let node = usize::from(instance.node);
-        let region = usize::from(self.topology.nodes[node].region);
+        let region = cell_region(instance.cell);
         let now = self.shared.now();
         let (_, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
         // Every prober that looks at it has to have seen enough.
         let dials = self.shared.led(region);
         let enough = (dials.recovery_threshold * dials.confirming_probers) as u8;
+        let Some(target) = self.probing.targets.get_mut(id) else { return };
         let look = match instance.state {
             State::Ready
                 if instance.truth.answers()
@@ -160,14 +174,14 @@ impl World {
                     && !instance.dependency_slow
                     && self.probing.node_burst[node] <= now
                     && link_until <= now
-                    && self.probing.told[id as usize] >= enough =>
+                    && target.told() >= enough =>
             {
                 FINE
             }
             State::Starting | State::Ready | State::Unhealthy => CLOSER,
             _ => UNPROBED,
         };
-        self.probing.look[id as usize] = look;
+        target.set_look(look);
     }
 
     /// Everything anew, after something that concerns many.
@@ -183,15 +197,12 @@ impl World {
         let any_bad = self.probing.bad_prober_until.iter().any(|&until| until > now)
             || self.probing.stopped.iter().any(|&until| until > now);
         for region in 0..REGIONS {
-            let phases = self.probing.buckets[region].len() as u64;
+            let phases = self.probing.phases as u64;
             let place = |rounds: u64| ((u128::from(rounds) * u128::from(phases)) >> 32) as u64;
             let from = self.probing.rounds[region];
-            let interval = micros(self.shared.led(region).probe_interval_s).max(self.probing.tick);
-            let to = from + (self.probing.tick << 32) / interval;
+            let to = from + self.probing.pace(region, self.shared.led(region).probe_interval_s);
             self.probing.rounds[region] = to;
-            for at in place(from)..place(to) {
-                self.probe_bucket(region, (at % phases) as usize, at / phases, any_bad);
-            }
+            self.probe_buckets(region, place(from)..place(to), any_bad);
         }
         self.shared.push(now + self.probing.tick, Event::Probes);
         if now.is_multiple_of(100 * MS) {
@@ -199,46 +210,58 @@ impl World {
         }
     }
 
-    /// One bucket of probes.
-    fn probe_bucket(&mut self, region: usize, slot: usize, round: u64, any_bad: bool) {
-        if self.probing.buckets[region][slot].is_empty() {
-            return;
-        }
+    /// The buckets of a region that are due, counted through all rounds.
+    fn probe_buckets(&mut self, region: usize, due: Range<u64>, any_bad: bool) {
         let noise = self.shared.noise;
-        let bucket = std::mem::take(&mut self.probing.buckets[region][slot]);
         let agreeing = self.shared.led(region).confirming_probers as u8;
         let lost = (self.topology.shape.loss.calm * 4_294_967_296.0) as u64;
+        let Probing { targets, quiet: counts, words, closer, phases, .. } = &mut self.probing;
         let (mut probes, mut quiet) = (0, 0);
         // What has to be looked at closer is set aside, so that the loop itself is about a few bytes.
-        let mut closer = std::mem::take(&mut self.probing.closer);
-        let Probing { look, home, quiet: counts, .. } = &mut self.probing;
-        for &id in &bucket {
-            let look = look[id as usize];
-            if look == UNPROBED {
-                continue;
+        let mut see = |target: Target, turn: u8, word: u64| {
+            if target.look() == FINE && !any_bad && word >> 32 >= lost {
+                counts[usize::from(target.home())] += 1;
+                quiet += 1;
+            } else {
+                closer.push((target.id(), turn, word));
             }
-            let home = usize::from(home[id as usize]);
-            for turn in 0..agreeing {
-                probes += 1;
-                let word =
-                    noise.word(Draw::ProbeLoss, u64::from(id) | u64::from(turn) << 40, round);
-                if look == FINE && !any_bad && word >> 32 >= lost {
-                    counts[home] += 1;
-                    quiet += 1;
-                } else {
-                    closer.push((id, turn, word));
+        };
+        let mut due = due;
+        while !due.is_empty() {
+            // Those of one round: the last phase of one and the first of the next are no neighbours.
+            let (round, phase) = (due.start / *phases as u64, due.start as usize % *phases);
+            let count = ((due.end - due.start) as usize).min(*phases - phase);
+            due.start += count as u64;
+            let first = region * *phases + phase;
+            let mut buckets = first..first + count;
+            while !buckets.is_empty() {
+                let (side_by_side, rest) = targets.first_of(buckets);
+                buckets = rest;
+                let words = targets::draw(side_by_side, noise, agreeing, round, words);
+                for (at, &target) in side_by_side.iter().enumerate() {
+                    if target.look() == UNPROBED {
+                        continue;
+                    }
+                    probes += u64::from(agreeing);
+                    for turn in 0..agreeing {
+                        let word = words.get(at * usize::from(agreeing) + usize::from(turn));
+                        let draw = || target.word(noise, turn.into(), round);
+                        see(target, turn, word.copied().unwrap_or_else(draw));
+                    }
                 }
             }
         }
-        for (id, turn, word) in closer.drain(..) {
-            self.probe(id, turn, word);
-        }
-        self.probing.closer = closer;
         self.shared.totals.probes += probes;
         let counters = &mut self.shared.meters.regions[region];
         counters.probes += probes;
         counters.probe_latency.add(ROUND_TRIP, quiet);
-        self.probing.buckets[region][slot] = bucket;
+        if !self.probing.closer.is_empty() {
+            let mut closer = std::mem::take(&mut self.probing.closer);
+            for (id, turn, word) in closer.drain(..) {
+                self.probe(id, turn, word);
+            }
+            self.probing.closer = closer;
+        }
     }
 
     /// Counts the successes that were not played for the probers' checks of themselves.
@@ -257,20 +280,21 @@ impl World {
     /// One probe in full, by the instance's first, second or third prober.
     fn probe(&mut self, id: u32, turn: u8, word: u64) {
         let now = self.shared.now();
-        let instance = self.fleet.instances[id as usize];
-        let region = usize::from(self.topology.nodes[usize::from(instance.node)].region);
+        let instance = &self.fleet.instances[id as usize];
+        let region = cell_region(instance.cell);
         if self.probing.stopped[region] > now {
             return;
         }
         let group = usize::from(self.group_of(instance.cell));
         let first = (id % u32::from(PROBERS)) as u8 + turn;
-        let decider = &self.control.groups[group].decider;
+        let (decider, catalog) =
+            (&self.control.groups[group].decider, &self.control.groups[group].catalog);
         // A prober in quarantine is stood in for; it goes on probing, so that it can be believed again.
         let stands = |p: &u8| !decider.quarantined(Time(now), ProberId(*p));
         let prober = (0..PROBERS).map(|hop| (first + hop) % PROBERS).find(stands);
         let prober = prober.unwrap_or(first % PROBERS);
         // Whoever stood in and found it down looks until it is up again, or that opinion would stay.
-        let row = self.control.groups[group].catalog.row_of(InstanceId(id));
+        let row = self.probing.targets.row(id, catalog);
         let down =
             |p: u8| row.is_some_and(|row| decider.opinion(row, ProberId(p)) == Opinion::Down);
         let others: [bool; PROBERS as usize] =
@@ -290,9 +314,9 @@ impl World {
 
     fn send_probe(&mut self, id: u32, prober: u8, word: u64) {
         let now = self.shared.now();
-        let instance = self.fleet.instances[id as usize];
+        let instance = &self.fleet.instances[id as usize];
         let node = usize::from(instance.node);
-        let region = usize::from(self.topology.nodes[node].region);
+        let region = cell_region(instance.cell);
         let at = region * usize::from(PROBERS) + usize::from(prober);
         let (link_loss, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
         let regime = self.topology.shape.loss;
@@ -302,7 +326,7 @@ impl World {
         }
         let lost =
             (word >> 32) as f64 / 4_294_967_296.0 < loss || self.probing.bad_prober_until[at] > now;
-        let dials = *self.shared.led(region);
+        let dials = self.shared.led(region);
         let looks = dials.dependency_mode >= 1.0;
         let depends = looks && instance.dependency_bad;
         let timeout = micros(dials.probe_timeout_s);
@@ -329,7 +353,7 @@ impl World {
     pub(crate) fn on_probe(&mut self, id: u32, life: u32, prober: u8, answer: Answer) {
         let now = self.shared.time();
         let instance = self.fleet.instances[id as usize];
-        let region = usize::from(self.topology.nodes[usize::from(instance.node)].region);
+        let region = cell_region(instance.cell);
         // Its answer was that of an earlier process.
         if instance.life != life && instance.truth.answers() {
             return;
@@ -347,12 +371,13 @@ impl World {
             let place = (instance.node, instance.zone);
             self.shared.meters.probe_failed(instance.cell, place, prober);
         }
-        let told = &mut self.probing.told[id as usize];
-        *told = if ok { told.saturating_add(1) } else { 0 };
+        if let Some(target) = self.probing.targets.get_mut(id) {
+            target.set_told(if ok { target.told().saturating_add(1) } else { 0 });
+        }
         let group = &mut self.control.groups[number];
         let quarantined = group.decider.quarantined(now, ProberId(prober));
         let mut out = Out::new();
-        if let Some(row) = group.catalog.row_of(InstanceId(id)) {
+        if let Some(row) = self.probing.targets.row(id, &group.catalog) {
             let prober = ProberId(prober);
             group.decider.on_probe_of_row(now, row, prober, ok, &group.catalog, &mut out);
         }

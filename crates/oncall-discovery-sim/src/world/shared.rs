@@ -59,7 +59,7 @@ pub(crate) enum Event {
     /// The relay had no room.
     Busy { proxy: u16, session: u32, after: Micros },
     /// A heartbeat reaches a proxy.
-    Heartbeat { proxy: u16, session: u32, beat: u32 },
+    Heartbeat { proxy: u16, session: u32, beat: u16 },
     /// A policy reaches a relay.
     Policy { relay: u16 },
     /// A policy reaches a proxy.

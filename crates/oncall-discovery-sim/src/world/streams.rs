@@ -11,8 +11,9 @@ use oncall_discovery::proxy::{CellSub, Link, LinkState, SubEvent, Tend};
 use oncall_discovery::types::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// A node proxy's watching half.
+/// A node proxy's watching half: one line of memory, since every delivery looks at another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(align(64))]
 pub(crate) struct Proxy {
     pub(crate) link: Link,
     pub(crate) region: u8,
@@ -23,7 +24,7 @@ pub(crate) struct Proxy {
     /// Number of the setting that it goes by.
     pub(crate) policy: u32,
     /// Which chain of heartbeats is alive, and when its next one comes.
-    pub(crate) beat: u32,
+    pub(crate) beat: u16,
     pub(crate) beat_at: Micros,
     /// Whether its node is there.
     pub(crate) up: bool,
@@ -33,6 +34,8 @@ pub(crate) struct Proxy {
     /// The newest time for which a source vouched for all heads.
     pub(crate) confirmed: Micros,
 }
+
+const _: () = assert!(size_of::<Proxy>() == 64, "a proxy takes more than a line of memory");
 
 /// Patience of a proxy that waits for a welcome.
 const PATIENCE: Span = Span(2 * S);
@@ -391,7 +394,7 @@ impl Full {
         &mut self,
         shared: &mut Shared,
         id: u16,
-        (session, beat): (u32, u32),
+        (session, beat): (u32, u16),
         confirmed: Micros,
     ) {
         let now = shared.now();

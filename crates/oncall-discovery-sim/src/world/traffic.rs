@@ -16,6 +16,7 @@ use oncall_discovery::policy::{
 use oncall_discovery::proxy::{AgeAction, LinkState};
 use oncall_discovery::types::{RegionId, Span};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Share of the calls of a single-writer service that write.
 pub(crate) const WRITES: f64 = 0.1;
@@ -46,10 +47,10 @@ pub(crate) struct Told {
 /// What policy knows and decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Traffic {
-    pub(crate) policies: Vec<ServicePolicy>,
+    pub(crate) policies: Arc<[ServicePolicy]>,
     pub(crate) writers: Vec<Writer>,
     /// Place in `writers` by service; `u16::MAX` for the others.
-    writer_of: Vec<u16>,
+    writer_of: Arc<[u16]>,
     /// By the callers' cell.
     pub(crate) failover: Vec<Failover>,
     pub(crate) shares: Vec<[f64; REGIONS]>,
@@ -60,7 +61,7 @@ pub(crate) struct Traffic {
     /// Dials of failover by which everything was looked at last.
     pub(crate) rules: [(f64, f64); REGIONS],
     /// For each subscription the one of the same proxy and service at home.
-    pub(crate) twin: Vec<u32>,
+    pub(crate) twin: Arc<[u32]>,
     /// Refused micro-requests a second, by subscription at home.
     refused: Vec<u32>,
     /// Whether each proxy's views are too old for strict services (1) and for ordinary ones (2).
@@ -103,7 +104,7 @@ impl Traffic {
             let cell = placed.cell as usize;
             targets[cell / REGIONS][cell % REGIONS] += 1;
         }
-        let policies: Vec<ServicePolicy> = topology
+        let policies: Arc<[ServicePolicy]> = topology
             .services
             .iter()
             .zip(targets)
@@ -128,7 +129,7 @@ impl Traffic {
         Self {
             policies,
             writers,
-            writer_of,
+            writer_of: writer_of.into(),
             failover: vec![Failover::default(); topology.cells()],
             shares: (0..topology.cells()).map(home).collect(),
             watched: Vec::new(),
@@ -181,7 +182,7 @@ impl Traffic {
 }
 
 /// For each subscription the one of the same proxy and service in the proxy's region.
-fn twins(topology: &Topology, proxies_of_subs: &[u16], sub_cell: &[u32]) -> Vec<u32> {
+fn twins(topology: &Topology, proxies_of_subs: &[u16], sub_cell: &[u32]) -> Arc<[u32]> {
     let mut at_home: Vec<(u16, u32, u32)> = Vec::new();
     for (sub, (&proxy, &cell)) in proxies_of_subs.iter().zip(sub_cell).enumerate() {
         let region = topology.nodes[usize::from(proxy)].region;

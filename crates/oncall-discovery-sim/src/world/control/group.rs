@@ -100,20 +100,19 @@ impl Group {
         number: usize,
         replica: ReplicaId,
         shared: &mut Shared,
-        effects: &mut Effects,
+        (effects, out): (&mut Effects, &mut CatalogOut),
     ) {
         let Member::Up(node) = &mut self.members[usize::from(replica)] else { return };
         let commit = node.commit_index();
         if commit > self.applied {
             let now = shared.time();
-            let mut out = CatalogOut::default();
             let first = self.applied + 1;
             for (offset, entry) in node.entries(first, commit).enumerate() {
                 let index = first + offset as u64;
                 out.clear();
                 let Some(asked) = entry.command() else {
                     let barrier = Entry { proposed: now, command: Command::Barrier };
-                    self.catalog.apply(&barrier, Term(entry.term), now, &mut out);
+                    self.catalog.apply(&barrier, Term(entry.term), now, out);
                     continue;
                 };
                 if let Command::Configure { version } = asked.command {
@@ -124,7 +123,7 @@ impl Group {
                     continue;
                 }
                 let before = self.catalog.audit().written();
-                let verdict = self.catalog.apply(asked, Term(entry.term), now, &mut out);
+                let verdict = self.catalog.apply(asked, Term(entry.term), now, out);
                 shared.assert(self.catalog.audit().written() > before, "I14", || {
                     format!("no audit line for {asked:?}")
                 });
