@@ -79,6 +79,11 @@ pub struct Config {
     #[arg(long, default_value_t = 0.0)]
     #[serde(default)]
     pub teacher_entropy_weight: f64,
+    /// Dials whose entropy counts; all, if not given. With a teacher, the others stay where he has them: what is
+    /// repeated without entropy is soon certain.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    #[serde(default)]
+    pub explore: Vec<String>,
     /// Do not tell the critic what was drawn for the episode (when the surge comes, for example). The
     /// actor is never told.
     #[arg(long)]

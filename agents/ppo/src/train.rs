@@ -8,8 +8,8 @@ use crate::log::Line;
 use crate::params::{Layout, Networks};
 use crate::records::Records;
 use crate::update::{Lesson, Model, Pace, shuffle_key, update};
-use anyhow::{Context, Result, ensure};
-use oncall_core::View;
+use anyhow::{Context, Result, bail, ensure};
+use oncall_core::{Spec, View};
 use oncall_env::Scenario;
 use oncall_eval::score::reference;
 use oncall_rollout::{Affine, Discount, End, Moments, ReturnScale, Rollout, advantages};
@@ -59,6 +59,16 @@ pub struct Trainer {
     returns: Vec<f32>,
 }
 
+/// 1 for each dial whose entropy counts: those named, or all.
+fn explored(spec: &Spec, names: &[String]) -> Result<Vec<f32>> {
+    if let Some(name) = names.iter().find(|name| spec.dial(name).is_none()) {
+        let all: Vec<&str> = spec.dials.iter().map(|dial| dial.name).collect();
+        bail!("explore = {name}: expected dials of the scenario's world: {}", all.join(", "));
+    }
+    let counts = |name: &str| names.is_empty() || names.iter().any(|named| named == name);
+    Ok(spec.dials.iter().map(|dial| f32::from(u8::from(counts(dial.name)))).collect())
+}
+
 impl Trainer {
     /// At the very start, after the warm-up.
     pub fn new(scenario: Scenario, task: Task, threads: usize) -> Result<Self> {
@@ -77,6 +87,7 @@ impl Trainer {
         config.check()?;
         let spec = scenario.world.spec();
         let heads = Heads::on(spec, config.grid);
+        let explored = explored(spec, &config.explore)?;
         let inputs = spec.columns_of(View::Operator).len();
         let collector = Collector::new(&scenario, config, task.seed, threads)?;
         let context = collector.shape().context;
@@ -88,7 +99,7 @@ impl Trainer {
             adam: Adam::new(params.len()),
             inputs: Affine::identity(inputs),
             scale: ReturnScale::new(config.rows, config.gamma, config.reward_clip),
-            model: Model::new(layout, heads),
+            model: Model::new(layout, heads, explored),
             rewards: vec![0.0; samples],
             advantages: vec![0.0; samples],
             returns: vec![0.0; samples],

@@ -36,6 +36,8 @@ pub struct Model {
     heads: Heads,
     /// `[logits, heads]`: 1 where a logit belongs to a head.
     segments: Vec<f32>,
+    /// 1 for each dial whose entropy counts.
+    explored: Vec<f32>,
     /// Where each head's logits begin.
     starts: Vec<i64>,
 }
@@ -73,8 +75,8 @@ pub struct Stats {
 }
 
 impl Model {
-    /// For networks of a layout.
-    pub fn new(layout: Layout, heads: Heads) -> Self {
+    /// For networks of a layout. The entropy of a dial counts by its weight, 0 or 1.
+    pub fn new(layout: Layout, heads: Heads, explored: Vec<f32>) -> Self {
         let (logits, count) = (heads.logits(), heads.count());
         let mut segments = vec![0.0; logits * count];
         let (mut logit, mut starts) = (0, Vec::with_capacity(count));
@@ -85,7 +87,7 @@ impl Model {
                 logit += 1;
             }
         }
-        Self { layout, heads, segments, starts }
+        Self { layout, heads, segments, explored, starts }
     }
 
     /// The layout of the parameters.
@@ -174,9 +176,10 @@ impl Model {
         };
         let error = (values - returns).square().sum(Kind::Float);
         let entropy = entropies.sum(Kind::Float);
+        let explored = (&entropies * Tensor::from_slice(&self.explored)).sum(Kind::Float);
         let scale = 1.0 / config.minibatch as f64;
-        let loss =
-            (&error * (0.5 * config.value_weight) - &entropy * pace.entropy_weight - &gain) * scale;
+        let loss = (&error * (0.5 * config.value_weight) - &explored * pace.entropy_weight - &gain)
+            * scale;
         loss.backward();
 
         let mut gradient = vec![0.0; self.layout.len()];

@@ -201,7 +201,8 @@ fn written_weights_are_those_that_were_trained() {
     let (stride, outputs) = (weights.actor().stride(), weights.actor().outputs());
     let mut scratch = Scratch::default();
     let own = weights.actor().forward(&rollout.observations, &mut scratch).to_vec();
-    let model = Model::new(layout.clone(), heads);
+    let dials = heads.count();
+    let model = Model::new(layout.clone(), heads, vec![1.0; dials]);
     let folded = layout.folded(&checkpoint.params, &checkpoint.inputs);
     let (known, _) = model.play(&folded, &rollout.observations, &rollout.contexts);
     let mut standard = rollout.observations.clone();
@@ -267,12 +268,13 @@ fn a_teacher_is_soon_imitated() {
 /// `hold` never turns a dial: repeated to the end, nothing else is ever tried.
 #[test]
 fn entropy_keeps_a_teachers_other_choices_possible() {
-    let entropy = |weight: f64| {
+    let entropies = |weight: f64, explore: &[&str]| {
         let scenario = oncall_env::shipped("spike").unwrap();
         let config = Config {
             teacher: Some("hold".to_owned()),
             teacher_updates: 1000,
             teacher_entropy_weight: weight,
+            explore: explore.iter().map(|&name| name.to_owned()).collect(),
             ..small()
         };
         let task = Task::new(&scenario, 1, 60 * config.samples() as u64, config).unwrap();
@@ -281,10 +283,19 @@ fn entropy_keeps_a_teachers_other_choices_possible() {
         while !trainer.is_done() {
             last = trainer.step().unwrap();
         }
-        last.entropy
+        (last.entropy, last.dial_entropies)
     };
-    let (sure, open) = (entropy(0.0), entropy(0.3));
+    let (sure, open) = (entropies(0.0, &[]).0, entropies(0.3, &[]).0);
     assert!(sure < 0.05 && open > 0.5, "{sure} {open}");
+    // Only the dial that is named.
+    let (all, each) = entropies(0.3, &["shed_share"]);
+    let named = oncall_env::shipped("spike").unwrap().world.spec().dial("shed_share").unwrap();
+    assert!(each[named] > 0.05 && all - each[named] < 0.05, "{all} {each:?}");
+    let config = Config { explore: vec!["shed".to_owned()], ..small() };
+    let scenario = oncall_env::shipped("spike").unwrap();
+    let task = Task::new(&scenario, 1, 1000, config).unwrap();
+    let error = format!("{:#}", Trainer::new(scenario, task, 1).err().unwrap());
+    assert!(error.starts_with("explore = shed: expected dials"), "{error}");
 }
 
 #[test]
