@@ -26,7 +26,8 @@ fn fleet(hidden: usize) -> (Model, Vec<f32>) {
     // Away from the start, so that every part of the network matters.
     let noise = numbers(0, params.len(), 0.05);
     params.iter_mut().zip(noise).for_each(|(param, noise)| *param += noise);
-    (Model::new(layout, heads), params)
+    let all = vec![1.0; heads.count()];
+    (Model::new(layout, heads, all), params)
 }
 
 /// Observations and contexts, row by row.
@@ -62,7 +63,7 @@ fn the_plain_forward_pass_agrees_with_libtorch() {
 #[test]
 fn log_probabilities_and_entropies_are_right() {
     let heads = Heads::new(vec![vec![0.0; 2], vec![0.0], vec![0.0; 3]], vec![0.0; 3]);
-    let model = Model::new(Layout::new((2, 0), 2, 9), heads.clone());
+    let model = Model::new(Layout::new((2, 0), 2, 9), heads.clone(), vec![1.0; heads.count()]);
     let logits = [[0.3, -1.0, 2.0, 160.0, 159.0, -150.0, -151.0, -149.5, -170.0_f32]; 2];
     let choices = [[2_i64, 0, 2], [0, 1, 1]];
     let indices = choices.map(|[a, b, c]| [a, 3 + b, 5 + c]);
