@@ -10,7 +10,7 @@
 //! | the control plane is gone | what it could still be told is told already; for the time after it, as for a storm |
 //! | proxies come back in a storm | full jitter; admission and snapshot budget of a storm |
 //! | a region cannot write, or has few instances | reads may fail over |
-//! | one region's requests fail, the others' do not | proxies eject all of what fails, and reads fail over |
+//! | one region's requests fail, the others' do not | proxies may eject more of what fails, and reads fail over |
 //! | a rollout on few services | wide windows, more relays before it begins, a slow pace; spread: narrow windows |
 //! | no rollout soon, nobody reconnects | fewer relays |
 //! | gaps, or views that stay behind | heads are named often |
@@ -297,6 +297,7 @@ impl Operator {
                 wish.set(d.reconnect_jitter_pct, 100.0);
                 wish.set(d.admission_per_s, rules.storm_admission_per_s);
                 wish.set(d.snapshot_budget_mb_s, rules.storm_snapshot_mb_s);
+                // Whoever comes back needs the relays that a quiet hour does without.
                 wish.set(d.relays_per_region, self.base[d.relays_per_region]);
             }
             Pattern::Region => {
