@@ -8,10 +8,18 @@ after one nothing has changed.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+
+_Step: TypeAlias = tuple[
+    npt.NDArray[np.float32],
+    npt.NDArray[np.float64],
+    npt.NDArray[np.bool_],
+    npt.NDArray[np.bool_],
+    dict[str, Any],
+]
 
 __all__ = [
     "VERSION",
@@ -120,25 +128,9 @@ class VecCore:
         npt.NDArray[np.float32] | None,
     ]:
         """Arrays that `step_bound` writes, made once: observations, rewards, flags, last ones."""
-    def step_bound(
-        self, actions: Any
-    ) -> tuple[
-        npt.NDArray[np.float32],
-        npt.NDArray[np.float64],
-        npt.NDArray[np.bool_],
-        npt.NDArray[np.bool_],
-        dict[str, Any],
-    ]:
+    def step_bound(self, actions: Any) -> _Step:
         """Takes one decision in every row into these arrays; with the infos of `add_events`."""
-    def step_copied(
-        self, actions: Any
-    ) -> tuple[
-        npt.NDArray[np.float32],
-        npt.NDArray[np.float64],
-        npt.NDArray[np.bool_],
-        npt.NDArray[np.bool_],
-        dict[str, Any],
-    ]:
+    def step_copied(self, actions: Any) -> _Step:
         """As `step_bound`, but gives copies of the arrays."""
     def add_events(
         self,
