@@ -411,8 +411,9 @@ mod tests {
                 queue.push(at, id);
                 list.push((at, id));
             }
+            // Sixty pushes, each up to 2,000 s after the one before, end within 200,000 s.
             let (mut limit, mut pushed) = (0, later.iter());
-            for step in steps.into_iter().chain([20_000 * S]) {
+            for step in steps.into_iter().chain([200_000 * S]) {
                 limit += step;
                 while let Some((at, id)) = queue.pop_until(limit) {
                     list.sort_unstable();

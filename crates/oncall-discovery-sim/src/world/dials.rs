@@ -256,8 +256,8 @@ impl World {
             group.decider.set_rules(rules);
             group.leases.set_ttl(ttl);
         }
-        let enough = |dials: &Dials| dials.recovery_threshold * dials.confirming_probers;
-        if enough(&before) < enough(dials) {
+        let asks = |dials: &Dials| [dials.recovery_threshold, dials.confirming_probers];
+        if asks(&before).iter().zip(asks(dials)).any(|(&before, now)| before < now) {
             self.look_at_region(region);
         }
         let counts = |dials: &Dials| dials.dependency_mode >= 1.0;

@@ -352,7 +352,6 @@ impl World {
         instance.state = transition.to;
         self.shared.meters.moved(instance.cell, transition);
         let (cell, truth, zone) = (instance.cell, instance.truth, instance.zone);
-        self.probing.forget(id);
         let current = instance.generation == transition.generation;
         if transition.from == Some(State::Ready) {
             self.leave_ready(transition, truth, asked);

@@ -360,7 +360,7 @@ impl World {
                 self.plane.publish_policy(&mut self.shared, region, version);
             }
             for number in std::mem::take(&mut self.control.effects.fresh) {
-                self.forget_group(number);
+                self.look_at_group(number);
             }
             let mut health = std::mem::take(&mut self.control.effects.health);
             for (number, out) in health.drain(..) {

@@ -4,6 +4,8 @@
 //! not played, so the loop over a bucket is a look at one word and one random word each; see [`Targets`].
 
 mod targets;
+#[cfg(test)]
+mod tests;
 
 use super::World;
 use super::fleet::{Truth, cell_region};
@@ -57,6 +59,11 @@ pub(crate) struct Probing {
     /// Random words of a bucket.
     #[serde(skip)]
     words: Vec<u64>,
+}
+
+/// The prober at an instance's home, the first to look at it.
+fn first_prober(id: u32) -> ProberId {
+    ProberId((id % u32::from(PROBERS)) as u8)
 }
 
 impl Probing {
@@ -118,13 +125,6 @@ impl Probing {
     pub(crate) fn spoil_link(&mut self, region: usize, zone: usize, loss: f64, until: Micros) {
         self.links[region * 4 + zone] = (loss, until);
     }
-
-    /// The decider may have forgotten what it knew of an instance.
-    pub(crate) fn forget(&mut self, id: u32) {
-        if let Some(target) = self.targets.get_mut(id) {
-            target.set_told(0);
-        }
-    }
 }
 
 impl World {
@@ -150,9 +150,6 @@ impl World {
                     group.decider.on_probe_of_row(now, row, prober, true, &group.catalog, &mut out);
                 }
             }
-            if let Some(target) = self.probing.targets.get_mut(id) {
-                target.set_told(enough * dials.confirming_probers as u8);
-            }
         }
     }
 
@@ -163,10 +160,12 @@ impl World {
         let region = cell_region(instance.cell);
         let now = self.shared.now();
         let (_, link_until) = self.probing.links[region * 4 + usize::from(instance.zone)];
-        // Every prober that looks at it has to have seen enough.
-        let dials = self.shared.led(region);
-        let enough = (dials.recovery_threshold * dials.confirming_probers) as u8;
-        let Some(target) = self.probing.targets.get_mut(id) else { return };
+        let group = &self.control.groups[usize::from(self.group_of(instance.cell))];
+        let targets = &mut self.probing.targets;
+        let mut settled = || {
+            let row = targets.row(id, &group.catalog);
+            row.is_some_and(|row| group.decider.settled(Time(now), row, first_prober(id)))
+        };
         let look = match instance.state {
             State::Ready
                 if instance.truth.answers()
@@ -174,14 +173,16 @@ impl World {
                     && !instance.dependency_slow
                     && self.probing.node_burst[node] <= now
                     && link_until <= now
-                    && target.told() >= enough =>
+                    && settled() =>
             {
                 FINE
             }
             State::Starting | State::Ready | State::Unhealthy => CLOSER,
             _ => UNPROBED,
         };
-        target.set_look(look);
+        if let Some(target) = targets.get_mut(id) {
+            target.set_look(look);
+        }
     }
 
     /// Everything anew, after something that concerns many.
@@ -286,19 +287,19 @@ impl World {
             return;
         }
         let group = usize::from(self.group_of(instance.cell));
-        let first = (id % u32::from(PROBERS)) as u8 + turn;
         let (decider, catalog) =
             (&self.control.groups[group].decider, &self.control.groups[group].catalog);
-        // A prober in quarantine is stood in for; it goes on probing, so that it can be believed again.
-        let stands = |p: &u8| !decider.quarantined(Time(now), ProberId(*p));
-        let prober = (0..PROBERS).map(|hop| (first + hop) % PROBERS).find(stands);
-        let prober = prober.unwrap_or(first % PROBERS);
+        let looks = |turn: u8| decider.looks(Time(now), first_prober(id), turn).0;
+        let prober = looks(turn);
         // Whoever stood in and found it down looks until it is up again, or that opinion would stay.
         let row = self.probing.targets.row(id, catalog);
+        let agreeing = decider.rules().confirming;
         let down =
             |p: u8| row.is_some_and(|row| decider.opinion(row, ProberId(p)) == Opinion::Down);
-        let others: [bool; PROBERS as usize] =
-            std::array::from_fn(|p| turn == 0 && p as u8 != prober && down(p as u8));
+        let others: [bool; PROBERS as usize] = std::array::from_fn(|p| {
+            let p = p as u8;
+            turn == 0 && down(p) && (0..agreeing).all(|turn| looks(turn) != p)
+        });
         self.send_probe(id, prober, word);
         for (other, looks) in others.into_iter().enumerate() {
             if looks {
@@ -371,9 +372,6 @@ impl World {
             let place = (instance.node, instance.zone);
             self.shared.meters.probe_failed(instance.cell, place, prober);
         }
-        if let Some(target) = self.probing.targets.get_mut(id) {
-            target.set_told(if ok { target.told().saturating_add(1) } else { 0 });
-        }
         let group = &mut self.control.groups[number];
         let quarantined = group.decider.quarantined(now, ProberId(prober));
         let mut out = Out::new();
@@ -382,7 +380,7 @@ impl World {
             group.decider.on_probe_of_row(now, row, prober, ok, &group.catalog, &mut out);
         }
         if !quarantined && group.decider.quarantined(now, ProberId(prober)) {
-            self.forget_group(number);
+            self.look_at_group(number);
         }
         self.shared.totals.probes_quarantined += u64::from(quarantined);
         self.shared.meters.regions[region].probes_quarantined += u64::from(quarantined);
@@ -390,11 +388,10 @@ impl World {
         self.look_again(id);
     }
 
-    /// A decider forgot what probers had told it: everything in its group has to be told again.
-    pub(crate) fn forget_group(&mut self, number: usize) {
+    /// A decider forgot what probers had told it, or other probers look: see what has to be told again.
+    pub(crate) fn look_at_group(&mut self, number: usize) {
         for id in 0..self.fleet.instances.len() as u32 {
             if usize::from(self.group_of(self.fleet.instances[id as usize].cell)) == number {
-                self.probing.forget(id);
                 self.look_again(id);
             }
         }

@@ -172,9 +172,13 @@ impl Decider {
         self.leading = false;
     }
 
-    /// Other dials. They count from the next evidence on.
+    /// Other dials. They count from the next evidence on, and opinions that took fewer probes than are asked for now
+    /// have to be earned anew; see [`ProbeRecord::raise`].
     pub fn set_rules(&mut self, rules: HealthRules) {
-        self.rules = rules;
+        let before = std::mem::replace(&mut self.rules, rules).thresholds;
+        for record in self.probes.iter_mut().flatten() {
+            record.raise(before, rules.thresholds);
+        }
     }
 
     /// The rules in force.
@@ -200,6 +204,27 @@ impl Decider {
         records
             .and_then(|records| records.get(prober.index()))
             .map_or(Opinion::Unknown, |r| r.opinion())
+    }
+
+    /// The prober that takes the `turn`-th look at a row, whose own probers are `first` and those after it: those that
+    /// are believed come first, so that a prober in quarantine is stood in for, and no two turns are the same one's.
+    pub fn looks(&self, now: Time, first: ProberId, turn: u8) -> ProberId {
+        let probers = self.rules.probers;
+        let own = || (0..probers).map(|hop| ProberId((first.0 + hop) % probers));
+        let believed = own().filter(|&prober| !self.quarantined(now, prober));
+        let others = own().filter(|&prober| self.quarantined(now, prober));
+        believed.chain(others).nth(turn.into()).unwrap_or(first)
+    }
+
+    /// Whether successes in a READY row, by those that look at it (see [`Decider::looks`]), change nothing: each of
+    /// them that is believed has seen enough in a row, and nobody holds it for down.
+    pub fn settled(&self, now: Time, row: u32, first: ProberId) -> bool {
+        let Some(records) = self.probes.get(row as usize) else { return false };
+        let turns = 0..self.rules.confirming.clamp(1, self.rules.probers);
+        let looking = turns.map(|turn| self.looks(now, first, turn));
+        let mut believed = looking.filter(|&prober| !self.quarantined(now, prober));
+        let settled = |prober: ProberId| records[prober.index()].settled_up(self.rules.thresholds);
+        believed.all(settled) && records.iter().all(|record| record.opinion() != Opinion::Down)
     }
 
     /// Results of probes that changed no record (successes of [`ProbeRecord::settled_up`] instances); only the
@@ -254,11 +279,29 @@ impl Decider {
             out.count(Metric::ProbesQuarantined);
             return;
         }
-        let changed = self.probes[row as usize][prober.index()].record(ok, self.rules.thresholds);
+        let record = &mut self.probes[row as usize][prober.index()];
+        let changed = record.record(ok, self.rules.thresholds).is_some();
+        let opinion = record.opinion();
         self.complaints.probed(now, row, ok);
-        if changed.is_some() || (!ok && self.complaints.about(row)) {
+        if changed
+            || (!ok && self.complaints.about(row))
+            || self.asks_again(row, ok, opinion, catalog)
+        {
             self.decide(now, row, catalog, out);
         }
+    }
+
+    /// Whether a result repeats an opinion that speaks for a move: what stood against it may have gone without any
+    /// new opinion, with a dial or with a prober that is not believed any more.
+    fn asks_again(&self, row: u32, ok: bool, opinion: Opinion, catalog: &CatalogShard) -> bool {
+        let repeats = if ok { Opinion::Up } else { Opinion::Down };
+        opinion == repeats
+            && catalog.record(row).is_some_and(|record| match record.state {
+                State::Ready => !ok,
+                State::Starting | State::Unhealthy => ok,
+                State::Draining | State::Expired | State::Gone => false,
+            })
+            && !self.waiting.contains(&row)
     }
 
     /// What a node's agent says of an instance: through startup, and ready as far as the dial looks.

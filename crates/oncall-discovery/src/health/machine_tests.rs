@@ -45,6 +45,8 @@ enum Op {
         zone: u8,
     },
     Withdraw(u32),
+    /// Somebody turns the dials.
+    Turn(Settings),
     Lead,
 }
 
@@ -77,8 +79,8 @@ impl Settings {
 #[derive(Clone, Debug)]
 struct Patient {
     state: State,
-    /// Results of believed probes in this state, oldest first: who, and how.
-    probes: Vec<(u8, bool)>,
+    /// Results of believed probes in this state, oldest first: who, how, and after how many turns of the dials.
+    probes: Vec<(u8, bool, usize)>,
     report: Option<(bool, bool)>,
     complaints: Vec<(u64, u16, u8)>,
     /// The last believed probe since somebody complained.
@@ -88,6 +90,8 @@ struct Patient {
 #[derive(Clone, Debug)]
 struct Naive {
     settings: Settings,
+    /// All settings ever, with the present one.
+    turns: Vec<Settings>,
     now_s: u64,
     patients: Vec<Patient>,
     waiting: Vec<bool>,
@@ -114,6 +118,7 @@ impl Naive {
         };
         Self {
             settings,
+            turns: vec![settings],
             now_s: 1_000,
             patients: vec![patient; FLEET as usize],
             waiting: vec![false; FLEET as usize],
@@ -128,15 +133,33 @@ impl Naive {
         self.now_s >= self.quarantined_until_s[usize::from(prober)]
     }
 
-    /// The last time that enough probes in a row agreed.
+    /// The last time that enough probes in a row agreed, unless more of them were asked for since. What is more
+    /// than enough is not counted.
     fn opinion(&self, n: u32, prober: u8) -> Option<bool> {
+        let mine = self.patients[n as usize].probes.iter().filter(|&&(who, ..)| who == prober);
         let (mut run, mut opinion) = (0_i32, None);
-        for &(_, ok) in self.patients[n as usize].probes.iter().filter(|&&(who, _)| who == prober) {
-            run = if ok { run.max(0) + 1 } else { run.min(0) - 1 };
-            if run >= i32::from(self.settings.successes) {
+        let mut turn = mine.clone().next()?.2;
+        let last = self.turns.len() - 1;
+        for (ok, at) in mine.map(|&(_, ok, at)| (Some(ok), at)).chain([(None, last)]) {
+            for pair in self.turns[turn..=at].windows(2) {
+                let more = |asked: fn(&Settings) -> u8| asked(&pair[1]) > asked(&pair[0]);
+                if opinion.is_some_and(|up| more(if up { |s| s.successes } else { |s| s.failures }))
+                {
+                    opinion = None;
+                }
+            }
+            turn = at;
+            let Settings { failures, successes, .. } = self.turns[at];
+            let (down, up) = (i32::from(failures), i32::from(successes));
+            match ok {
+                Some(true) => run = (run.max(0) + 1).min(up),
+                Some(false) => run = (run.min(0) - 1).max(-down),
+                None => {}
+            }
+            if ok == Some(true) && run == up {
                 opinion = Some(true);
             }
-            if -run >= i32::from(self.settings.failures) {
+            if ok == Some(false) && run == -down {
                 opinion = Some(false);
             }
         }
@@ -237,7 +260,7 @@ impl Naive {
         if bad(current) || bad(current - 1) {
             if self.believed(prober) {
                 for patient in &mut self.patients {
-                    patient.probes.retain(|&(who, _)| who != prober);
+                    patient.probes.retain(|&(who, ..)| who != prober);
                 }
             }
             self.quarantined_until_s[usize::from(prober)] = self.now_s + 30;
@@ -246,12 +269,16 @@ impl Naive {
             return;
         }
         let before = self.opinion(n, prober);
-        self.patients[n as usize].probes.push((prober, ok));
+        self.patients[n as usize].probes.push((prober, ok, self.turns.len() - 1));
         let complained = !self.patients[n as usize].complaints.is_empty();
         if complained {
             self.patients[n as usize].checked = Some((self.now_s, ok));
         }
-        if self.opinion(n, prober) != before || (!ok && complained) {
+        let opinion = self.opinion(n, prober);
+        let ready = self.patients[n as usize].state == State::Ready;
+        // The prober holds it for what it is not, and says so again.
+        let again = opinion == Some(ok) && ok != ready && !self.waiting[n as usize];
+        if opinion != before || (!ok && complained) || again {
             self.decide(n);
         }
     }
@@ -303,6 +330,10 @@ impl Naive {
                     self.enter(n, State::Draining, false);
                 }
             }
+            Op::Turn(settings) => {
+                self.settings = settings;
+                self.turns.push(settings);
+            }
             Op::Lead => {
                 for patient in &mut self.patients {
                     patient.probes.clear();
@@ -316,6 +347,18 @@ impl Naive {
     }
 }
 
+fn settings() -> impl Strategy<Value = Settings> {
+    let share_pct = prop_oneof![Just(5.0), Just(30.0), Just(100.0)];
+    (1..=4_u8, 1..=3_u8, 1..=2_u8, share_pct).prop_map(
+        |(failures, successes, confirming, share_pct)| Settings {
+            failures,
+            successes,
+            confirming,
+            share_pct,
+        },
+    )
+}
+
 struct Reference;
 
 impl ReferenceStateMachine for Reference {
@@ -323,12 +366,7 @@ impl ReferenceStateMachine for Reference {
     type Transition = Op;
 
     fn init_state() -> BoxedStrategy<Naive> {
-        let share_pct = prop_oneof![Just(5.0), Just(30.0), Just(100.0)];
-        (1..=3_u8, 1..=3_u8, 1..=2_u8, share_pct)
-            .prop_map(|(failures, successes, confirming, share_pct)| {
-                Naive::new(Settings { failures, successes, confirming, share_pct })
-            })
-            .boxed()
+        settings().prop_map(Naive::new).boxed()
     }
 
     fn transitions(_: &Naive) -> BoxedStrategy<Op> {
@@ -345,6 +383,7 @@ impl ReferenceStateMachine for Reference {
             6 => (0..3_u32, 0..4_u16, 0..2_u8)
                 .prop_map(|(n, proxy, zone)| Op::Complain { n, proxy, zone }),
             1 => n.prop_map(Op::Withdraw),
+            1 => settings().prop_map(Op::Turn),
             1 => Just(Op::Lead),
         ]
         .boxed()
@@ -408,6 +447,7 @@ impl<const MUTANT: u8> StateMachineTest for Machine<MUTANT> {
                     Command::Move { instance, generation, to, reason, source, expected: None };
                 bench.apply(now, withdraw);
             }
+            Op::Turn(settings) => bench.decider.set_rules(settings.rules()),
             Op::Lead => {
                 bench.decider.lead(&bench.shard, &mut bench.out);
                 bench.out.sends.clear();
@@ -483,7 +523,7 @@ fn missed<const MUTANT: u8>(cases: u32) -> bool {
 
 #[test]
 fn the_decider_does_what_the_naive_model_does() {
-    run::<NONE>(600);
+    run::<NONE>(1_500);
     SEEN.with_borrow(|seen| {
         let reasons = [
             Reason::Started,

@@ -59,6 +59,19 @@ impl ProbeRecord {
         Some(changed)
     }
 
+    /// Takes note of other thresholds. An opinion that took fewer results than are asked for now is forgotten; the
+    /// run that led to it, counted up to the old threshold, goes on. Lower thresholds wait for the next result.
+    pub fn raise(&mut self, before: Thresholds, now: Thresholds) {
+        let forgets = match self.opinion {
+            Opinion::Up => now.successes > before.successes,
+            Opinion::Down => now.failures > before.failures,
+            Opinion::Unknown => false,
+        };
+        if forgets {
+            self.opinion = Opinion::Unknown;
+        }
+    }
+
     /// The opinion.
     pub fn opinion(self) -> Opinion {
         self.opinion

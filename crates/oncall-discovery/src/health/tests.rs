@@ -476,3 +476,135 @@ fn a_stale_proposal_is_decided_again() {
     bench.timer(s(17));
     assert_eq!(bench.out.sends, [], "there is nothing left to decide");
 }
+
+fn rules(failures: u8, successes: u8, confirming: u8) -> HealthRules {
+    let dials = Dials {
+        failure_threshold: failures.into(),
+        recovery_threshold: successes.into(),
+        confirming_probers: confirming.into(),
+        ..dials()
+    };
+    HealthRules::new(&dials, 3)
+}
+
+/// Once the driver left out the probes of whoever had told enough in sum, so that one success of a prober that was
+/// asked newly stood for both of the two it takes.
+#[test]
+fn a_row_is_settled_once_each_prober_that_looks_has_seen_enough() {
+    let mut bench = Bench::new(&dials(), 3, Mutants::default());
+    bench.fleet(0, 30);
+    let first = ProberId(0);
+    assert!(bench.decider.settled(s(1), 1, first), "its prober saw two");
+    bench.decider.set_rules(rules(3, 2, 2));
+    assert!(!bench.decider.settled(s(1), 1, first), "another prober has to look as well");
+    for _ in 0..5 {
+        bench.probe(s(5), 0, 1, true);
+    }
+    bench.probe(s(5), 1, 1, true);
+    assert!(!bench.decider.settled(s(5), 1, first), "one success of it is not enough");
+    bench.probe(s(10), 1, 1, true);
+    assert!(bench.decider.settled(s(10), 1, first));
+    // More successes are asked for: of each of the two.
+    bench.decider.set_rules(rules(3, 3, 2));
+    bench.probe(s(15), 0, 1, true);
+    assert!(!bench.decider.settled(s(15), 1, first));
+    bench.probe(s(15), 1, 1, true);
+    assert!(bench.decider.settled(s(15), 1, first));
+    // A third one, who looked when it stood in, holds it for down: it has to be seen to the end.
+    for second in [20, 25, 30] {
+        bench.probe(s(second), 2, 1, false);
+    }
+    assert_eq!(bench.state(1), State::Ready, "two must agree");
+    assert!(!bench.decider.settled(s(30), 1, first));
+    for second in [35, 40, 45] {
+        assert!(!bench.decider.settled(s(second), 1, first));
+        bench.probe(s(second), 2, 1, true);
+    }
+    assert!(bench.decider.settled(s(45), 1, first));
+    bench.probe(s(50), 0, 1, false);
+    assert!(!bench.decider.settled(s(50), 1, first), "a failure is the beginning of a run");
+}
+
+#[test]
+fn a_prober_in_quarantine_is_stood_in_for_by_one_that_does_not_look_yet() {
+    let mut bench = Bench::new(&dials(), 3, Mutants::default());
+    bench.fleet(0, 30);
+    bench.decider.set_rules(rules(3, 2, 2));
+    let looks = |bench: &Bench| [0, 1, 2].map(|t| bench.decider.looks(s(90), ProberId(1), t).0);
+    assert_eq!(looks(&bench), [1, 2, 0]);
+    for second in [80, 85, 90] {
+        for n in 0..30 {
+            bench.probe(s(second), 1, n, false);
+        }
+    }
+    assert!(bench.decider.quarantined(s(90), ProberId(1)));
+    assert_eq!(looks(&bench), [2, 0, 1]);
+    // One that died meanwhile is found by the two others.
+    for second in [90, 91, 92] {
+        bench.probe(s(second), 0, 5, false);
+        assert_eq!(bench.state(5), State::Ready);
+        bench.probe(s(second), 2, 5, false);
+    }
+    assert_eq!(bench.state(5), State::Unhealthy);
+}
+
+/// Once only a new opinion was looked at: whoever was held for down by one prober of two that had to agree stayed
+/// READY for ever when one was enough.
+#[test]
+fn a_dial_that_asks_for_less_counts_from_the_next_failure_on() {
+    let mut bench = Bench::new(&dials(), 3, Mutants::default());
+    bench.fleet(0, 30);
+    bench.decider.set_rules(rules(3, 2, 2));
+    for second in [5, 10, 15, 20, 25] {
+        bench.probe(s(second), 0, 1, false);
+    }
+    assert_eq!(bench.state(1), State::Ready, "one of two");
+    bench.decider.set_rules(rules(3, 2, 1));
+    bench.probe(s(26), 1, 1, true);
+    assert_eq!(bench.state(1), State::Ready, "that was no failure");
+    bench.probe(s(30), 0, 1, false);
+    assert_eq!((bench.state(1), bench.reason()), (State::Unhealthy, Reason::ProbesFailed));
+    // Back again: two successes, of which one came before the dial asked for two only.
+    bench.decider.set_rules(rules(3, 4, 1));
+    for second in [35, 40, 45] {
+        bench.probe(s(second), 0, 1, true);
+    }
+    bench.decider.set_rules(rules(3, 2, 1));
+    assert_eq!(bench.state(1), State::Unhealthy);
+    bench.probe(s(50), 0, 1, true);
+    assert_eq!(bench.state(1), State::Ready);
+}
+
+/// Once an opinion outlived the threshold that it was made by.
+#[test]
+fn a_dial_that_asks_for_more_asks_it_of_each_prober() {
+    let mut bench = Bench::new(&dials(), 3, Mutants::default());
+    bench.fleet(0, 30);
+    bench.decider.set_rules(rules(2, 2, 2));
+    for second in [5, 10] {
+        bench.probe(s(second), 0, 1, false);
+    }
+    assert_eq!(bench.decider.opinion(1, ProberId(0)), Opinion::Down);
+    bench.decider.set_rules(rules(4, 2, 2));
+    assert_eq!(bench.decider.opinion(1, ProberId(0)), Opinion::Unknown);
+    for second in [15, 20, 25, 30] {
+        bench.probe(s(second), 1, 1, false);
+    }
+    assert_eq!(bench.state(1), State::Ready, "the first one saw two failures of four");
+    bench.probe(s(31), 0, 1, false);
+    assert_eq!(bench.state(1), State::Ready, "three");
+    bench.probe(s(32), 0, 1, false);
+    assert_eq!(bench.state(1), State::Unhealthy);
+
+    // What waits for its agent has to be seen up four times, not two.
+    bench.register(s(40), 0, 50, 0, Source::Agent(NodeId(50)));
+    bench.probe(s(41), 0, 50, true);
+    bench.probe(s(42), 0, 50, true);
+    bench.decider.set_rules(rules(4, 4, 2));
+    bench.report(s(43), 50, true, true);
+    assert_eq!(bench.state(50), State::Starting);
+    bench.probe(s(44), 0, 50, true);
+    assert_eq!(bench.state(50), State::Starting);
+    bench.probe(s(45), 0, 50, true);
+    assert_eq!(bench.state(50), State::Ready);
+}

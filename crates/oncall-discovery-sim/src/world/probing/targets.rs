@@ -22,7 +22,7 @@ pub(super) const UNPROBED: u8 = 2;
 /// Instances of a bucket from which wide registers pay.
 const WIDE: usize = 8;
 
-/// An instance: its number (32 bits), its prober at home, how it is treated, what the decider was told (8 each).
+/// An instance: its number (32 bits), its prober at home, how it is treated (8 each).
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Target(u64);
 
@@ -56,15 +56,6 @@ impl Target {
 
     pub(super) fn set_look(&mut self, look: u8) {
         self.set_byte(1, look);
-    }
-
-    /// Successes in a row that the decider was told of; it needs no more than the recovery threshold.
-    pub(super) fn told(self) -> u8 {
-        self.byte(2)
-    }
-
-    pub(super) fn set_told(&mut self, told: u8) {
-        self.set_byte(2, told);
     }
 
     /// The random word of one probe.
@@ -269,7 +260,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against plain lists: members, their order and what is noted of each.
+        /// Against plain lists: members, their order and how each is treated.
         #[test]
         fn buckets_are_those_of_plain_lists(first in prop::collection::vec(0_usize..7, 0..80), later in prop::collection::vec(0_usize..7, 0..400)) {
             let mut targets = Targets::new(7);
@@ -283,8 +274,7 @@ mod tests {
                 plain[bucket].push(id as u32);
                 let target = targets.get_mut(id as u32).unwrap();
                 assert_eq!(target.look(), UNPROBED);
-                target.set_told(id as u8);
-                target.set_look(FINE);
+                target.set_look(if id % 2 == 0 { FINE } else { CLOSER });
                 prop_assert!(targets.get_mut(id as u32 + 1).is_none());
             }
             for (bucket, plain) in plain.iter().enumerate() {
@@ -292,7 +282,7 @@ mod tests {
                 prop_assert_eq!(found.len(), plain.len());
                 for (target, &id) in found.iter().zip(plain) {
                     prop_assert_eq!((target.id(), target.home()), (id, bucket as u8));
-                    prop_assert_eq!((target.told(), target.look()), (id as u8, FINE));
+                    prop_assert_eq!(target.look(), if id % 2 == 0 { FINE } else { CLOSER });
                 }
             }
             let all: Vec<u32> = members(&targets, 0..7).into_iter().map(Target::id).collect();
