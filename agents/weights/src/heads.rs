@@ -69,6 +69,8 @@ pub struct Heads {
     values: Vec<Vec<f64>>,
     /// What the first choice of each head is: NaN keeps, 0 does not press; of a menu the first value.
     firsts: Vec<f64>,
+    /// Whether they are those of a [`Grid::Menu`].
+    is_menu: bool,
 }
 
 impl Heads {
@@ -88,7 +90,7 @@ impl Heads {
             None => (Vec::new(), idle(dial)),
         });
         let (values, firsts) = heads.unzip();
-        Ok(Self::new(values, firsts))
+        Ok(Self { is_menu: true, ..Self::new(values, firsts) })
     }
 
     /// Values all over each dial's range.
@@ -105,7 +107,7 @@ impl Heads {
     pub fn new(values: Vec<Vec<f64>>, firsts: Vec<f64>) -> Self {
         let sizes: Vec<usize> = values.iter().map(|values| values.len() + 1).collect();
         assert!(sizes.iter().all(|size| *size <= 127) && firsts.len() == sizes.len(), "{sizes:?}");
-        Self { sizes, values, firsts }
+        Self { sizes, values, firsts, is_menu: false }
     }
 
     /// Writes the dials of choices in natural units; NaN keeps.
@@ -148,21 +150,28 @@ impl Heads {
     }
 
     /// One choice for each head without chance: the first one (keep) if it has at least half of the
-    /// probability, else the median of the others.
+    /// probability, else the median of the others; of a menu the likeliest.
     ///
-    /// Not the likeliest of all: a policy that is about to act often spreads its wish over neighbouring
-    /// stops, of which none is as likely as keeping.
+    /// Not the likeliest of all where values lie side by side: a policy that is about to act often spreads
+    /// its wish over neighbouring stops, of which none is as likely as keeping. Those of a menu are few and
+    /// in no order.
     pub fn greedy(&self, logits: &[f32], weights: &mut Vec<f32>, stops: &mut [i8]) {
         let mut rest = logits;
         for (stop, &size) in stops.iter_mut().zip(&self.sizes) {
             let (head, tail) = rest.split_at(size);
+            rest = tail;
+            if self.is_menu {
+                let likelier =
+                    |best: usize, next: usize| if head[next] > head[best] { next } else { best };
+                *stop = (0..size).fold(0, likelier) as i8;
+                continue;
+            }
             let top = head.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             weights.clear();
             weights.extend(head.iter().map(|logit| exp(logit - top)));
             let others: f32 = weights[1..].iter().sum();
             let acts = others > weights[0];
             *stop = if acts { 1 + pick(&weights[1..], 0.5 * others) as i8 } else { 0 };
-            rest = tail;
         }
     }
 
@@ -328,6 +337,12 @@ mod tests {
         let logits = [7.0, -3.0, 0.5, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 4.0];
         let found = heads.sample(&logits, &mut stream(0), &mut Vec::new(), &mut stops);
         assert!((f64::from(found) + 3_f64.ln() + 2_f64.ln()).abs() < 1e-6, "{found}");
+        // The likeliest, be it the first or not.
+        heads.greedy(&logits, &mut Vec::new(), &mut stops);
+        assert_eq!(stops, [0, 0, 0, 0, 0, 0, 0, 0]);
+        let logits = [7.0, -3.0, 0.5, 0.4, 0.3, 0.5, 1.0, 2.0, 3.0, 4.0, 4.5];
+        heads.greedy(&logits, &mut Vec::new(), &mut stops);
+        assert_eq!(stops, [0, 0, 0, 2, 0, 0, 0, 1]);
         let text = serde_json::to_string(&grid).unwrap();
         assert_eq!(serde_json::from_str::<Grid>(&text).unwrap(), grid);
         assert_eq!(serde_json::to_string(&Grid::Fine).unwrap(), "\"fine\"");
