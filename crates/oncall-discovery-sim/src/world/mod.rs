@@ -3,6 +3,7 @@
 //! One queue, one clock, noise by key. [`World::run_until`] plays; everything else looks.
 
 mod age;
+mod ahead;
 mod bill;
 mod check;
 pub mod clocks;
@@ -225,6 +226,9 @@ impl World {
     pub fn run_until(&mut self, limit: Micros) {
         while let Some((_, event)) = self.shared.queue.pop_until(limit) {
             self.shared.totals.events += 1;
+            if self.shared.queue.is_fresh() {
+                self.fetch_ahead();
+            }
             self.play(event);
             if !self.control.effects.is_empty() {
                 self.settle();

@@ -41,6 +41,10 @@ impl Full {
         let Some(wave) = self.waves.get(slot) else { return };
         let ticks = wave.first.len() as u32 - 1;
         let range = wave.first[tick as usize] as usize..wave.first[tick as usize + 1] as usize;
+        // What they look at is fetched for all of them at once; see `World::fetch_ahead`.
+        let due = &wave.deliveries[range.clone()];
+        due.iter().for_each(|&delivery| self.fetch_sub(delivery));
+        due.iter().for_each(|&delivery| self.fetch_proxy(delivery));
         for at in range {
             let Some(delivery) = self.waves.get(slot).map(|wave| wave.deliveries[at]) else {
                 return;
