@@ -345,16 +345,18 @@ impl Ledger {
         let private = self.private_of(sub);
         let ledger = &mut self.cells[cell];
         let at = ledger.at(row.seq);
-        let apart = private.map(|index| &ledger.privates[index]).filter(|p| p.is_apart());
+        let CellLedger { epochs, privates, tails, .. } = ledger;
+        let apart = private.map(|index| &privates[index]).filter(|p| p.is_apart());
+        let epoch = &epochs[at];
         let (view, hits) = match apart {
-            Some(private) => (private.view, private.outcome.hits),
-            None => (ledger.epochs[at].members, ledger.epochs[at].hits(row.caller)),
+            Some(private) => (&private.view, private.outcome.hits),
+            None => (&epoch.members, epoch.hits(row.caller)),
         };
-        for tail in ledger.tails.iter_mut().filter(|tail| tail.before > row.seq) {
+        let rate = factor * f64::from(row.lambda) / 1e6;
+        for tail in tails.iter_mut().filter(|tail| tail.before > row.seq) {
             let skip = tail.instance.is_some_and(|i| apart.is_some_and(|p| p.has_ejected(i)));
             if !skip {
-                let rate = factor * f64::from(row.lambda) / 1e6;
-                lift(tail, (&view, &hits), row.caller, rate);
+                lift(tail, (view, &hits), row.caller, rate);
             }
         }
     }
@@ -423,8 +425,12 @@ impl Ledger {
             self.cells[cell].sum_rates();
         }
         self.after_move(now, cell, sub);
-        self.cells[cell].prune();
-        if self.cells[cell].tight {
+        let ledger = &mut self.cells[cell];
+        // Nothing else can have become idle.
+        if ledger.epochs[from].subs + ledger.epochs[from].expected == 0 {
+            ledger.prune();
+        }
+        if ledger.tight {
             self.balance(now, cell);
         }
     }

@@ -8,6 +8,7 @@ use super::World;
 use super::full::Full;
 use super::shared::{Delivery, Event};
 use std::hint::black_box;
+use std::ops::Range;
 
 impl World {
     /// Fetches what the events of the slot look at that was just taken.
@@ -41,9 +42,13 @@ impl World {
     /// What is found by what was fetched first.
     #[inline]
     fn fetch_second(&self, event: Event) {
-        if let Event::Deliver(delivery) = event {
-            self.plane.fetch_proxy(delivery);
-            self.plane.fetch_cell(delivery);
+        match event {
+            Event::Deliver(delivery) => {
+                self.plane.fetch_proxy(delivery);
+                self.plane.fetch_cell(delivery);
+            }
+            Event::Ask { slot } => self.control.fetch_row(slot),
+            _ => {}
         }
     }
 }
@@ -61,6 +66,13 @@ impl Full {
     pub(crate) fn fetch_proxy(&self, delivery: Delivery) {
         let proxy = self.ledger.subs[delivery.sub as usize].proxy;
         black_box(self.proxies[usize::from(proxy)].gapped);
+    }
+
+    /// The proxies of subscriptions that lie side by side.
+    pub(crate) fn fetch_proxies(&self, subs: Range<usize>) {
+        for sub in &self.ledger.subs[subs] {
+            black_box(self.proxies[usize::from(sub.proxy)].gapped);
+        }
     }
 
     /// Its cell.

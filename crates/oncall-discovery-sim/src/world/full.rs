@@ -410,6 +410,8 @@ impl Full {
         self.hops.resize(self.relays.len(), 0);
         self.due.clear();
         let home = (index % REGIONS) as u8;
+        let hops = shared.noise.words(Draw::HopProxy, u64::from(cell));
+        self.fetch_proxies(range.clone());
         let (mut sent, mut kept, mut far) = ([0_u64; REGIONS], 0_u32, [0_u64; REGIONS]);
         for sub in range {
             let row = self.ledger.subs[sub];
@@ -443,7 +445,7 @@ impl Full {
                 shared.totals.lost_deliveries += 1;
                 continue;
             }
-            let hop = shared.hop(HOP_PROXY, Draw::HopProxy, u64::from(cell), index_word);
+            let hop = HOP_PROXY.of(hops(index_word));
             let mut at = (left + hop).max(row.fifo);
             if wave {
                 // It is played at the end of its tick, and nothing newer may come before that.
