@@ -20,8 +20,9 @@ Infos: TypeAlias = Literal["events", "signals"]
 
 RENDER_MODES = ["ansi", "rgb_array"]
 
-#: Minutes that a dashboard remembers.
+#: Decisions that a dashboard remembers, at least; seconds, where ticks are shorter than a minute.
 HISTORY_MIN = 240
+HISTORY_S = 80 * 60
 
 
 def one_of(name: str, value: object, choices: Sequence[object]) -> None:
@@ -105,14 +106,6 @@ class Base:
         self.action_mode: ActionMode = action_mode
         self.render_mode: str | None = render_mode
         self._build()
-        if render_mode == "rgb_array" and self.world_spec.world != "fleet":
-            raise OptionError(
-                f"render_mode = {render_mode!r}: expected ansi or None: the picture is of the "
-                f"fleet, and this is {self.world_spec.world}"
-            )
-        if self.world_spec.world != "fleet":
-            # What the checker of Gymnasium goes by.
-            self.metadata = {**type(self).metadata, "render_modes": ["ansi"]}
         self._dashboards: Any = None
 
     def _build(self) -> None:
@@ -212,7 +205,9 @@ class Base:
         if self._dashboards is None:
             from oncall_gym.render import Dashboards
 
-            self._dashboards = Dashboards(self, HISTORY_MIN)
+            self._dashboards = Dashboards(
+                self, max(HISTORY_MIN, HISTORY_S // self.world_spec.tick_s)
+            )
         self._dashboards.look(is_new)
 
     def _frames(self) -> tuple[Any, ...]:

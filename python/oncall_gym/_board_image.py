@@ -11,7 +11,7 @@ import math
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,8 @@ BLUE, ORANGE, GREEN, RED, SKY, GREY = (
 INK, PAPER, PANEL, GRID = "#222222", "#f4f5f7", "#ffffff", "#dddddd"
 SHARE_TOP = 120.0
 """Upper end of a panel in per cent: a line at 100 % stands clear of the legend."""
+LOW_SHARE_TOP = 145.0
+"""The same of panels that are less high."""
 WINDOW_MIN = 240
 """Longest stretch of a shift that a panel shows; longer shifts move on by a quarter of it."""
 
@@ -63,10 +65,11 @@ class Panel:
     Attributes:
         name: above it.
         unit: behind the values.
-        lines: the first one's value stands at the top right.
+        lines: what is drawn.
         least: upper end of the axis where all values are smaller.
         floor: lower end of a logarithmic axis; 0 for a linear one.
         mark: a level drawn as a dotted line.
+        shown: which of the lines' latest values stands at the top right.
     """
 
     name: str
@@ -75,9 +78,26 @@ class Panel:
     least: float
     floor: float = 0.0
     mark: float | None = None
+    shown: Literal["first", "last", "most", "least"] = "first"
+
+    def value(self, history: History) -> float:
+        """The latest value that stands at the top right, in the panel's unit."""
+        values = [history.last(line.signal) * line.factor for line in self.lines]
+        if self.shown in ("most", "least"):
+            return max(values) if self.shown == "most" else min(values)
+        return values[-1 if self.shown == "last" else 0]
 
 
-PANELS = (
+def _regions(signal: str, factor: float = 1.0) -> tuple[Line, ...]:
+    """A line for each region."""
+    colours = (BLUE, ORANGE, GREEN)
+    return tuple(
+        Line(f"{signal}_r{region}", f"r{region}", colour, factor, width=1.3)
+        for region, colour in enumerate(colours)
+    )
+
+
+FLEET = (
     Panel(
         "Demand",
         "req/s",
@@ -117,6 +137,7 @@ PANELS = (
         ),
         10_000,
         0.1,
+        shown="last",
     ),
     Panel("Error budget left", "%", (Line("budget_left", "left", GREEN, 100),), SHARE_TOP),
     Panel(
@@ -129,6 +150,58 @@ PANELS = (
         SHARE_TOP,
     ),
 )
+
+
+DISCOVERY = (
+    Panel(
+        "Error burn",
+        "x",
+        (Line("burn_5min", "5 min", ORANGE), Line("burn_1h", "1 h", RED)),
+        10_000,
+        0.1,
+        14.4,
+        "last",
+    ),
+    Panel(
+        "Withdrawals",
+        "s, p99",
+        (Line("withdrawal_s_p99", "p99", BLUE), Line("withdrawal_s_p50", "p50", SKY, width=1.2)),
+        100,
+        0.1,
+        3,
+    ),
+    Panel(
+        "Removals of the dead",
+        "s, p99",
+        (Line("removal_s_p99", "p99", BLUE), Line("removal_s_p50", "p50", SKY, width=1.2)),
+        100,
+        0.1,
+        15,
+    ),
+    Panel("READY instances", "%", _regions("ready_share", 100), LOW_SHARE_TOP, shown="least"),
+    Panel("Probes that fail", "%", _regions("probe_failure_share", 100), 5, shown="most"),
+    Panel("Connected proxies", "%", _regions("connected_share", 100), LOW_SHARE_TOP, shown="least"),
+    Panel("Write latency p99", "ms", _regions("write_latency_ms_p99"), 10_000, 1, shown="most"),
+    Panel("Relay queue p99", "ms", _regions("relay_queue_ms_p99"), 10_000, 1, shown="most"),
+    Panel(
+        "Budgets left",
+        "%",
+        (
+            Line("budget_left", "requests", GREEN, 100),
+            Line("withdrawal_budget_left", "withdrawals", BLUE, 100),
+            Line("removal_budget_left", "removals", ORANGE, 100),
+        ),
+        LOW_SHARE_TOP,
+        shown="least",
+    ),
+)
+
+PANELS = {"fleet": FLEET, "discovery": DISCOVERY}
+
+FEW_DIALS = 12
+"""More dials than these take the room of two panels, in three columns."""
+BURNING = 14.4
+"""Burn over five minutes and an hour from which the badge of a world without a pager warns."""
 
 
 def draw(
@@ -150,15 +223,15 @@ def draw(
         ImportError: matplotlib is missing.
         ValueError: there is nothing to show, or the picture is too small to be read.
     """
-    if spec.world != "fleet":
-        raise ValueError(f"spec: of the world {spec.world}, expected the fleet: use ansi")
     if not len(history):
         raise ValueError("history: expected at least one row, got none")
     if width < 640 or height < 400:
         raise ValueError(
             f"width, height: expected at least 640 and 400 pixels, got {width}, {height}"
         )
-    panels = tuple(p for p in PANELS if all(history.has(line.signal) for line in p.lines))
+    panels = tuple(
+        p for p in PANELS[spec.world] if all(history.has(line.signal) for line in p.lines)
+    )
     terms = tuple(term.label for term in spec.terms)
     dials = tuple(dial.label for dial in spec.dials)
     with _LOCK:
@@ -190,7 +263,7 @@ class Board:
         terms: tuple[str, ...],
         dials: tuple[str, ...],
     ) -> None:
-        """Lays the panels out, three in a row; the last two are the dials and the dollars."""
+        """Lays the panels out, three in a row; after them the dials and the dollars."""
         try:
             from matplotlib.backends.backend_agg import FigureCanvasAgg
             from matplotlib.figure import Figure
@@ -202,22 +275,37 @@ class Board:
         self.figure = Figure(figsize=(width / DPI, height / DPI), dpi=DPI, facecolor=PAPER)
         # matplotlib leaves most methods of a canvas without types.
         self.canvas: Any = FigureCanvasAgg(self.figure)
-        rows = math.ceil((len(panels) + 2) / 3)
+        is_wide = len(dials) > FEW_DIALS
+        count = len(panels)
+        rows = math.ceil((count + (3 if is_wide else 2)) / 3)
         grid = self.figure.add_gridspec(
-            rows, 3, left=0.05, right=0.985, top=0.845, bottom=0.06, hspace=0.42, wspace=0.2
+            rows,
+            3,
+            left=0.05,
+            right=0.985,
+            top=0.845,
+            bottom=0.03 if is_wide else 0.06,
+            hspace=0.5 if is_wide else 0.42,
+            wspace=0.2,
+            height_ratios=[1.0] * (rows - 1) + [1.7 if is_wide else 1.0],
         )
-        places = [self.figure.add_subplot(grid[i // 3, i % 3]) for i in range(len(panels) + 2)]
+        places = [self.figure.add_subplot(grid[i // 3, i % 3]) for i in range(count)]
+        if is_wide:
+            table = self.figure.add_subplot(grid[count // 3, :2])
+        else:
+            table = self.figure.add_subplot(grid[count // 3, count % 3])
+        last = self.figure.add_subplot(grid[rows - 1, 2])
         self.moving: list[Artist] = []
         self.lines: list[list[Any]] = []
         self.values: list[Any] = []
         for axes, panel in zip(places, panels, strict=False):
             self._panel(axes, panel)
-        self.axes = places[: len(panels)]
-        self.dial_texts = self._table(places[len(panels)], "Dials", dials)
-        self._dollars(places[len(panels) + 1], terms)
+        self.axes = places
+        self.dial_texts = self._table(table, "Dials", dials, 3 if is_wide else 1)
+        self._dollars(last, terms)
         self.ring = self._ring()
         text = self.figure.text
-        text(0.985, 0.893, "across: minute of the shift", fontsize=8, color=GREY, ha="right")
+        text(0.985, 0.893, "across: minute of the episode", fontsize=8, color=GREY, ha="right")
         self.heading = self._moves(
             text(0.015, 0.945, "", fontsize=12.5, fontweight="bold", color=INK, va="center")
         )
@@ -287,22 +375,26 @@ class Board:
         )
         self.values.append(self._moves(value))
 
-    def _table(self, axes: Axes, name: str, labels: tuple[str, ...]) -> list[Any]:
+    def _table(self, axes: Axes, name: str, labels: tuple[str, ...], columns: int) -> list[Any]:
+        """Names from the top down, then in the next column; gives the texts for their values."""
         self._frame(axes, name)
         axes.set_xticks([])
         axes.set_yticks([])
         texts = []
+        rows = math.ceil(len(labels) / columns)
         for i, label in enumerate(labels):
-            y = 1 - (i + 0.5) / len(labels)
+            column, y = i // rows, 1 - (i % rows + 0.5) / rows
             place: dict[str, Any] = {
                 "transform": axes.transAxes,
-                "fontsize": 8.5,
+                "fontsize": 8.5 if columns == 1 else 6.8,
                 "va": "center",
                 "color": INK,
             }
-            axes.text(0.03, y, label, **place)
+            edge = 0.03 if columns == 1 else 0.012
+            axes.text((column + edge) / columns + edge / 2, y, label, **place)
+            right = (column + 1 - edge) / columns - edge / 2
             texts.append(
-                axes.text(0.97, y, "", ha="right", fontweight="bold", animated=True, **place)
+                axes.text(right, y, "", ha="right", fontweight="bold", animated=True, **place)
             )
         return texts
 
@@ -349,8 +441,8 @@ class Board:
 
     def frame(self, history: History, spec: Spec, header: Header) -> npt.NDArray[np.uint8]:
         """One picture."""
-        minute = history.last("shift_min", len(history) - 1)
-        x = minute - np.arange(len(history), dtype=np.float64)[::-1]
+        x = history.column("shift_min" if history.has("shift_min") else "episode_min")
+        minute = float(x[-1])
         limits = self._fit(history, header, minute)
         self._write(history, spec, header, x)
         if limits != self.limits:
@@ -385,7 +477,9 @@ class Board:
             bottom = panel.floor or (-_round_up(-1.1 * low) if low < 0 else 0.0)
             found += [bottom, top]
         if tuple(found) != self.limits:
-            ticks = np.arange(begin, end + 1, 30 if end - begin <= 150 else 60)
+            length = end - begin
+            step = 10 if length <= 60 else 30 if length <= 150 else 60
+            ticks = np.arange(begin, end + 1, step)
             for axes, bottom, top in zip(self.axes, found[2::2], found[3::2], strict=True):
                 axes.set_xlim(begin, end)
                 axes.set_xticks(ticks)
@@ -400,8 +494,7 @@ class Board:
             for line, artist in zip(panel.lines, lines, strict=True):
                 y = history.column(line.signal) * line.factor
                 artist.set_data(x, np.maximum(y, panel.floor) if panel.floor else y)
-            last = history.last(panel.lines[-1 if panel.name == "Errors" else 0].signal)
-            value.set_text(f"{number(last * panel.lines[0].factor)} {panel.unit}".rstrip())
+            value.set_text(f"{number(panel.value(history))} {panel.unit}".rstrip())
         if self.ring is not None:
             rang, level = self.ring
             pages = history.column("page") > 0.5 if history.has("page") else np.zeros(len(x), bool)
@@ -411,21 +504,44 @@ class Board:
                 level.set_ydata([header.page_burn] * 2)
         for text, dial in zip(self.dial_texts, spec.dials, strict=True):
             text.set_text(dial_text(dial, history))
+            # Of many dials those that were turned stand out.
+            is_turned = history.last(f"dial_{dial.name}", dial.default) != dial.default
+            text.set_color(BLUE if is_turned and len(spec.dials) > FEW_DIALS else INK)
         most = max(float(history.dollars.max(initial=0.0)), 1e-9)
         for bar, text, dollars in zip(self.bars, self.bar_texts, history.dollars, strict=True):
             bar.set_width(0.26 * max(0.0, float(dollars)) / most)
             text.set_text(f"{dollars:.2f}")
         self.total.set_text(f"{history.dollars.sum():.2f} USD")
         self.heading.set_text(title(history, header))
-        rings = history.last("page") > 0.5
-        self.badge.set_text(" PAGE " if rings else " quiet ")
-        self.badge.set_bbox({"facecolor": RED if rings else GREEN, "edgecolor": "none", "pad": 4.0})
+        word = _alarm(history)
+        self.badge.set_text(f" {word or 'quiet'} ")
+        self.badge.set_bbox({"facecolor": RED if word else GREEN, "edgecolor": "none", "pad": 4.0})
         self.notes.set_text("   ".join(_notes(history)))
+
+
+def _alarm(history: History) -> str:
+    """What the badge warns of; nothing, if all is quiet."""
+    if history.has("page"):
+        return "PAGE" if history.last("page") > 0.5 else ""
+    if any(history.last(f"catalog_seen_r{region}", 1.0) < 0.5 for region in range(3)):
+        return "NO CONTROL PLANE"
+    burns = min(history.last("burn_5min"), history.last("burn_1h"))
+    return "BURNING" if burns >= BURNING else ""
 
 
 def _notes(history: History) -> list[str]:
     """What is going on, in a few words."""
     notes = []
+    for region in range(3):
+        if history.last(f"catalog_seen_r{region}", 1.0) < 0.5:
+            notes.append(f"region {region}: no word from the control plane")
+        elif history.last(f"quorum_r{region}", 1.0) < 0.5:
+            notes.append(f"region {region}: no quorum")
+    if history.last("rollout_running") > 0.5:
+        left = 100 * history.last("rollout_left_share")
+        notes.append(f"rollout: {number(left)} % of the fleet left")
+    elif 0 < history.last("rollout_next_min", 60.0) < 60:
+        notes.append(f"rollout in {history.last('rollout_next_min'):.0f} min")
     if history.last("bad_build_share") > 0:
         notes.append(f"new build on {100 * history.last('bad_build_share'):.0f} % of the traffic")
     if history.last("rollback_left_min") > 0:

@@ -15,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 import oncall_gym
 from conftest import ACTION_MODES, AUTORESET, VIEWS, digests, keep, same, trace
 from oncall_gym import OncallEnv, OncallVectorEnv, OptionError, StateError
+from oncall_gym.render import Header, draw
 
 #: A scenario of its own, short enough that episodes end within a few steps.
 SHORT: dict[str, Any] = {
@@ -212,10 +213,38 @@ def test_the_board_is_a_text() -> None:
     env.step(env.world_spec.stop({"failure_threshold": 2}))
     assert "failure_threshold 2" in env.render()
     assert "the other 32" in env.render()
-    with pytest.raises(OptionError, match="the picture is of the fleet"):
-        OncallEnv("calm", render_mode="rgb_array")
-    assert env.metadata["render_modes"] == ["ansi"]
-    assert set(OncallEnv.metadata["render_modes"]) == {"ansi", "rgb_array"}
+
+
+def test_the_board_is_a_picture() -> None:
+    """Each part is where it belongs: panels in three columns, then the dials and the dollars."""
+    pytest.importorskip("matplotlib", reason="needs oncall-gym[render]")
+    env = OncallEnv("control-plane-outage", render_mode="rgb_array")
+    assert env.metadata["render_modes"] == ["ansi", "rgb_array"]
+    env.reset(seed=1)
+    for _ in range(30):
+        env.step(keep(env))
+    before = env.render()
+    assert (before.dtype, before.shape) == (np.uint8, (640, 960, 3))
+    history = env._dashboards._histories[0]
+    spec = env.world_spec
+    header = Header("control-plane-outage", 1, 0, 60)
+    image = draw(history, spec, header)
+    assert np.array_equal(before[100:], image[100:])
+
+    def changes(name: str, value: float, columns: slice, rows: slice) -> bool:
+        """Whether a latest value shows in a part of the picture, and nowhere else."""
+        other = pickle.loads(pickle.dumps(history))
+        row = np.array([other.last(signal) for signal in spec.signal_names])
+        row[spec.signal_names.index(name)] = value
+        other._rows[other._count - 1] = row
+        changed = (draw(other, spec, header) != image).any(axis=2)
+        inside = changed[rows, columns].sum()
+        return bool(0 < inside == changed.sum())
+
+    assert changes("withdrawal_s_p99", 60.0, slice(320, 645), slice(80, 220))
+    assert changes("ready_share_r1", 0.4, slice(0, 320), slice(200, 340))
+    assert changes("dial_relays_per_region", 33.0, slice(0, 645), slice(460, 640))
+    assert changes("catalog_seen_r2", 0.0, slice(0, 960), slice(0, 80))
 
 
 def test_terms_add_up_and_cost_is_the_budget_burned() -> None:

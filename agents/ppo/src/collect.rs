@@ -13,7 +13,7 @@ use oncall_core::streams::{Purpose, mix, row_seed};
 use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_env::{Actions, AnyVecEnv, Autoreset, Columns, EpisodeStats, Options, Scenario, Seeds};
 use oncall_rollout::{Affine, End, Part, Rollout, Shape};
-use oncall_weights::{Grid, Heads, Scratch};
+use oncall_weights::{Heads, Scratch};
 use std::time::{Duration, Instant};
 
 /// Before training, row `i` plays `7 i` steps, modulo [`stagger`], with nobody at the dials: else every
@@ -21,14 +21,15 @@ use std::time::{Duration, Instant};
 const STAGGER_ROW: usize = 7;
 
 /// Steps over which rows are spread: the length of an episode. Of the fleet's shifts that of most.
-fn stagger(env: &AnyVecEnv) -> usize {
-    match env {
+fn stagger(env: &AnyVecEnv, decision_interval: u32) -> usize {
+    let ticks = match env {
         AnyVecEnv::Fleet(_) => 240,
         AnyVecEnv::Discovery(_) => {
             let lengths = (0..env.num_envs()).map(|row| env.row(row).length_min as usize);
-            lengths.max().unwrap_or(1).max(1)
+            lengths.max().unwrap_or(1)
         }
-    }
+    };
+    ticks.div_ceil(decision_interval as usize).max(1)
 }
 
 /// Seeds of some rows of a training, cut as the scenario's generator takes them.
@@ -93,12 +94,7 @@ impl Collector {
         let mut first = 0;
         let mut workers = Vec::with_capacity(threads);
         for count in counts {
-            workers.push(Worker::new(
-                scenario,
-                (&hindsight, config.grid),
-                seed,
-                first..first + count,
-            )?);
+            workers.push(Worker::new(scenario, (&hindsight, config), seed, first..first + count)?);
             first += count;
         }
         let env = &workers[0].env;
@@ -205,19 +201,23 @@ fn split(rows: usize, parts: usize) -> Vec<usize> {
 impl Worker {
     fn new(
         scenario: &Scenario,
-        (hindsight, grid): (&Hindsight, Grid),
+        (hindsight, config): (&Hindsight, &Config),
         seed: u64,
         rows: std::ops::Range<usize>,
     ) -> Result<Self> {
-        let options =
-            Options { autoreset: Autoreset::SameStep, split: Split::Train, ..Options::default() };
+        let options = Options {
+            autoreset: Autoreset::SameStep,
+            split: Split::Train,
+            decision_interval_min: config.decision_interval,
+            ..Options::default()
+        };
         let mut env = AnyVecEnv::new(scenario.world.clone(), rows.len(), options)?;
         let mut columns = env.columns();
         let seeds = row_seeds(&env, seed, rows.clone());
         env.reset(Seeds::Rows(&seeds), None, &mut columns.borrow_reset())?;
         let dials = env.spec().dials.len();
         let keep = vec![f64::NAN; rows.len() * dials];
-        let steps = stagger(&env);
+        let steps = stagger(&env, config.decision_interval);
         for step in (0..steps).rev() {
             env.step(Actions::Policy(&keep), &mut columns.borrow())?;
             let begins = |row: usize| STAGGER_ROW * row % steps == step;
@@ -228,7 +228,7 @@ impl Worker {
             EpisodeKey::new(mix(seed, ACTOR), row as u64, Split::Train, Generator::Pcg)
         };
         let mut worker = Self {
-            heads: Heads::on(env.spec(), grid),
+            heads: Heads::on(env.spec(), &config.grid)?,
             teachers: None,
             keys: rows.clone().map(key).collect(),
             inputs: Affine::identity(env.obs_len()),

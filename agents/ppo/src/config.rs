@@ -14,6 +14,11 @@ pub struct Config {
     /// Decisions of each environment between two updates.
     #[arg(long, default_value_t = 64)]
     pub horizon: usize,
+    /// Ticks of the world that a decision stands. Where a tick is short and dials travel slowly, a choice made
+    /// by chance does nothing before the next one undoes it, so that nothing is learned of it.
+    #[arg(long, value_name = "TICKS", default_value_t = 1)]
+    #[serde(default = "one")]
+    pub decision_interval: u32,
     /// Width of the two hidden layers, of the actor and of the critic.
     #[arg(long, default_value_t = 64)]
     pub hidden: usize,
@@ -48,8 +53,10 @@ pub struct Config {
     /// Largest norm of a gradient; a longer one is shortened to it.
     #[arg(long, default_value_t = 0.5)]
     pub gradient_norm_max: f64,
-    /// Values of a dial that can be chosen: the stops of the multi-discrete space, or more.
-    #[arg(long, value_parser = grid, default_value = "stops")]
+    /// Values of a dial that can be chosen: `stops` of the multi-discrete space, `fine` for more, or a JSON
+    /// file `{"dial": [value, ..], ..}`: the first value stands where nothing else is chosen, and dials that
+    /// are not in it are never turned.
+    #[arg(long, value_parser = grid, default_value = "stops", value_name = "stops|fine|FILE")]
     pub grid: Grid,
     /// Added to the optimiser's denominator.
     #[arg(long, default_value_t = 1e-5)]
@@ -74,6 +81,10 @@ pub struct Config {
     /// Learning rate while the teacher's decisions are repeated.
     #[arg(long, default_value_t = 5e-3)]
     pub teacher_learning_rate: f64,
+    /// That of the last of these updates; it falls there evenly. As at the start, if not given.
+    #[arg(long, value_name = "RATE")]
+    #[serde(default)]
+    pub teacher_learning_rate_end: Option<f64>,
     /// Weight of the entropy while the teacher's decisions are repeated. Of a teacher who always decides alike, 0
     /// leaves a policy that tries nothing else; a weight w leaves each other choice a chance of about exp(-1/w).
     #[arg(long, default_value_t = 0.0)]
@@ -94,12 +105,23 @@ pub struct Config {
     pub bootstrap_end: bool,
 }
 
-/// `stops` or `fine`.
+/// What checkpoints of before there was a choice stand for.
+fn one() -> u32 {
+    1
+}
+
+/// `stops`, `fine`, or a file with a menu.
 fn grid(text: &str) -> Result<Grid, String> {
     match text {
         "stops" => Ok(Grid::Stops),
         "fine" => Ok(Grid::Fine),
-        _ => Err("expected stops or fine".to_owned()),
+        path => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("expected stops, fine or a JSON file: {error}"))?;
+            serde_json::from_str(&text).map(Grid::Menu).map_err(|error| {
+                format!("expected {{\"dial\": [value, ..], ..}} in the file: {error}")
+            })
+        }
     }
 }
 
@@ -118,6 +140,7 @@ impl Config {
         let counts = [
             ("rows", self.rows, 1 << 20),
             ("horizon", self.horizon, 1 << 20),
+            ("decision_interval", self.decision_interval as usize, 60),
             ("hidden", self.hidden, 4096),
             ("epochs", self.epochs, 100),
             ("minibatch", self.minibatch, 1 << 24),
@@ -131,6 +154,11 @@ impl Config {
         let numbers = [
             ("learning_rate", self.learning_rate, 1.0),
             ("teacher_learning_rate", self.teacher_learning_rate, 1.0),
+            (
+                "teacher_learning_rate_end",
+                self.teacher_learning_rate_end.unwrap_or(self.teacher_learning_rate),
+                1.0,
+            ),
             ("gamma", self.gamma, 1.0),
             ("lambda", self.lambda, 1.0),
             ("clip", self.clip, 1.0),
@@ -162,6 +190,13 @@ impl Config {
         if self.teacher.is_some() { self.teacher_updates } else { 0 }
     }
 
+    /// Learning rate of an update that follows a teacher.
+    pub fn teacher_rate(&self, update: u64) -> f64 {
+        let start = self.teacher_learning_rate;
+        let gone = update as f64 / (self.taught().max(2) - 1) as f64;
+        start + (self.teacher_learning_rate_end.unwrap_or(start) - start) * gone.min(1.0)
+    }
+
     /// Samples of a roll-out.
     pub fn samples(&self) -> usize {
         self.rows * self.horizon
@@ -178,6 +213,34 @@ mod tests {
         config.check().unwrap();
         let text = serde_json::to_string(&config).unwrap();
         assert_eq!(serde_json::from_str::<Config>(&text).unwrap(), config);
+    }
+
+    #[test]
+    fn the_rate_falls_while_a_teacher_is_repeated() {
+        let mut config = Config {
+            teacher: Some("runbook".to_owned()),
+            teacher_updates: 5,
+            teacher_learning_rate: 0.5,
+            ..Config::default()
+        };
+        assert_eq!([0, 4].map(|update| config.teacher_rate(update)), [0.5, 0.5]);
+        config.teacher_learning_rate_end = Some(0.25);
+        assert_eq!([0, 2, 4].map(|update| config.teacher_rate(update)), [0.5, 0.375, 0.25]);
+    }
+
+    #[test]
+    fn a_grid_is_a_name_or_a_file() {
+        assert_eq!(grid("fine"), Ok(Grid::Fine));
+        assert!(grid("coarse").unwrap_err().starts_with("expected stops, fine or a JSON file: "));
+        let path = std::env::temp_dir().join(format!("oncall-menu-{}", std::process::id()));
+        std::fs::write(&path, r#"{"shed_share": [0, 0.5]}"#).unwrap();
+        let found = grid(path.to_str().unwrap());
+        std::fs::write(&path, r#"{"shed_share": 1}"#).unwrap();
+        let error = grid(path.to_str().unwrap()).unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        let menu = [("shed_share".to_owned(), vec![0.0, 0.5])];
+        assert_eq!(found, Ok(Grid::Menu(menu.into())));
+        assert!(error.starts_with("expected {\"dial\": [value, ..], ..} in the file: "), "{error}");
     }
 
     #[test]

@@ -16,10 +16,21 @@ pub const EVALUATION_SEED: u64 = 4242;
 /// Shifts that play at the same time: a row of some worlds has megabytes.
 const ROWS_MAX: usize = 256;
 
+/// Who plays.
+#[derive(Debug, Clone, Copy)]
+pub struct Player<'a> {
+    /// From an observation to the logits of the dials.
+    pub actor: &'a Mlp,
+    /// What can be chosen.
+    pub grid: &'a Grid,
+    /// Ticks of the world that a decision stands.
+    pub decision_interval: u32,
+}
+
 /// Returns of `episodes` shifts, each its own row. The held-out test episodes are not touched.
 pub fn returns(
     scenario: &Scenario,
-    (actor, grid): (&Mlp, Grid),
+    player: Player<'_>,
     mode: Mode,
     episodes: usize,
     threads: usize,
@@ -28,12 +39,13 @@ pub fn returns(
         autoreset: Autoreset::Disabled,
         split: Split::Train,
         threads,
+        decision_interval_min: player.decision_interval,
         ..Options::default()
     };
     let mut all = Vec::with_capacity(episodes);
     for first in (0..episodes).step_by(ROWS_MAX) {
         let rows = first..episodes.min(first + ROWS_MAX);
-        all.extend(play(scenario, (actor, grid), mode, rows, &options)?);
+        all.extend(play(scenario, player, mode, rows, &options)?);
     }
     Ok(all)
 }
@@ -41,14 +53,14 @@ pub fn returns(
 /// Returns of some of the shifts, which all play at the same time.
 fn play(
     scenario: &Scenario,
-    (actor, grid): (&Mlp, Grid),
+    player: Player<'_>,
     mode: Mode,
     rows: std::ops::Range<usize>,
     options: &Options,
 ) -> Result<Vec<f64>> {
     let episodes = rows.len();
     let mut env = AnyVecEnv::new(scenario.world.clone(), episodes, options.clone())?;
-    let heads = Heads::on(env.spec(), grid);
+    let (actor, heads) = (player.actor, Heads::on(env.spec(), player.grid)?);
     let dials = heads.count();
     let mut columns = env.columns();
     let seeds = row_seeds(&env, EVALUATION_SEED, rows);
@@ -112,16 +124,16 @@ mod tests {
             let inputs = spec.columns_of(View::Operator).len();
             let layout = Layout::new((inputs, 0), 8, Heads::of(spec).logits());
             let networks = layout.networks(&layout.start((spec, &Heads::of(spec)), 1));
-            let found =
-                returns(&scenario, (&networks.actor, Grid::Stops), Mode::Greedy, 20, 2).unwrap();
+            let player =
+                Player { actor: &networks.actor, grid: &Grid::Stops, decision_interval: 1 };
+            let found = returns(&scenario, player, Mode::Greedy, 20, 2).unwrap();
             let plan =
                 Plan { episodes: 20, split: Split::Train, seed: EVALUATION_SEED, threads: 1 };
             let hold = "hold".parse().unwrap();
             let known = run_policy(&scenario, &hold, plan, &|_| ()).unwrap();
             let known: Vec<f64> = known.iter().map(|episode| episode.return_).collect();
             assert_eq!(found, known);
-            let sampled =
-                returns(&scenario, (&networks.actor, Grid::Stops), Mode::Sample, 20, 1).unwrap();
+            let sampled = returns(&scenario, player, Mode::Sample, 20, 1).unwrap();
             assert!(sampled.iter().zip(&known).all(|(sampled, hold)| sampled != hold));
         }
     }

@@ -167,8 +167,11 @@ impl Layout {
 }
 
 /// Logit of a head's first choice against zero for the others: as `Spec` asks of untrained policies,
-/// it keeps with 90 % and presses with 5 %.
+/// it keeps with 90 % and presses with 5 %. A lone choice needs none.
 fn keep_logit(dial: &Dial, choices: usize) -> f64 {
+    if choices == 1 {
+        return 0.0;
+    }
     let share = if dial.kind == DialKind::Press { 0.95 } else { 0.90 };
     ln(share / (1.0 - share) * (choices - 1) as f64)
 }
@@ -212,6 +215,20 @@ mod tests {
         let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
         let layout = Layout::new((20, 4), 32, Heads::of(&spec).logits());
         (spec, layout)
+    }
+
+    #[test]
+    fn a_lone_choice_starts_with_a_finite_logit() {
+        let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
+        let menu =
+            [("cache_ttl_s".to_owned(), vec![60.0]), ("shed_share".to_owned(), vec![0.0, 0.5])];
+        let heads = Heads::on(&spec, &oncall_weights::Grid::Menu(menu.into())).unwrap();
+        let layout = Layout::new((20, 4), 32, heads.logits());
+        let params = layout.start((&spec, &heads), 3);
+        assert!(params.iter().all(|param| param.is_finite()));
+        let bias = layout.arrays().iter().find(|array| array.name == "actor.2.bias").unwrap();
+        let found = &params[bias.start..][..bias.len()];
+        assert_eq!(found.iter().filter(|logit| **logit == 0.0).count(), heads.count());
     }
 
     #[test]

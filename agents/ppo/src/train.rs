@@ -3,7 +3,7 @@
 use crate::adam::Adam;
 use crate::checkpoint::{Checkpoint, Task, write_atomically};
 use crate::collect::{Collector, Episode};
-use crate::evaluate::{EVALUATION_SEED, mean_and_error, returns};
+use crate::evaluate::{EVALUATION_SEED, Player, mean_and_error, returns};
 use crate::log::Line;
 use crate::params::{Layout, Networks};
 use crate::records::Records;
@@ -86,7 +86,7 @@ impl Trainer {
         let config = &task.config;
         config.check()?;
         let spec = scenario.world.spec();
-        let heads = Heads::on(spec, config.grid);
+        let heads = Heads::on(spec, &config.grid)?;
         let explored = explored(spec, &config.explore)?;
         let inputs = spec.columns_of(View::Operator).len();
         let collector = Collector::new(&scenario, config, task.seed, threads)?;
@@ -203,7 +203,11 @@ impl Trainer {
         let imitate = self.update < config.taught();
         let left = 1.0 - self.update as f64 / self.task.updates as f64;
         let pace = Pace {
-            rate: if imitate { config.teacher_learning_rate } else { config.learning_rate * left },
+            rate: if imitate {
+                config.teacher_rate(self.update)
+            } else {
+                config.learning_rate * left
+            },
             entropy_weight: if imitate {
                 config.teacher_entropy_weight
             } else {
@@ -288,10 +292,10 @@ impl Trainer {
             scenario: self.task.scenario.clone(),
             scenario_hash: self.task.scenario_hash.clone(),
             view: View::Operator.name().to_owned(),
-            decision_interval_min: 1,
+            decision_interval_min: self.task.config.decision_interval,
             seed: self.task.seed,
             steps: (self.task.config.warm_up + self.update) * self.task.config.samples() as u64,
-            grid: self.task.config.grid,
+            grid: self.task.config.grid.clone(),
             mode: Mode::Sample,
             evaluation: None,
         };
@@ -309,8 +313,13 @@ impl Trainer {
 
     fn evaluate(&self, params: &[f32], mode: Mode, episodes: usize) -> Result<Evaluation> {
         let actor = self.model.layout().networks(params).actor;
-        let found =
-            returns(&self.scenario, (&actor, self.task.config.grid), mode, episodes, self.threads)?;
+        let config = &self.task.config;
+        let player = Player {
+            actor: &actor,
+            grid: &config.grid,
+            decision_interval: config.decision_interval,
+        };
+        let found = returns(&self.scenario, player, mode, episodes, self.threads)?;
         let (return_usd, return_se_usd) = mean_and_error(&found);
         let score = reference().score(&self.scenario.name, self.scenario.hash);
         Ok(Evaluation {

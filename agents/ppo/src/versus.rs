@@ -112,11 +112,14 @@ pub fn evaluate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::evaluate::returns;
+    use crate::evaluate::{Player, returns};
     use crate::params::Layout;
     use oncall_core::View;
     use oncall_weights::file::FORMAT;
     use oncall_weights::{Grid, Heads, Mode};
+
+    /// More than one, so that holding a decision is compared too.
+    const INTERVAL: u32 = 3;
 
     fn weights(scenario: &Scenario) -> Weights {
         let spec = scenario.world.spec();
@@ -129,7 +132,7 @@ mod tests {
             scenario: scenario.name.clone(),
             scenario_hash: oncall_core::hex(scenario.hash),
             view: View::Operator.name().to_owned(),
-            decision_interval_min: 1,
+            decision_interval_min: INTERVAL,
             seed: 1,
             steps: 0,
             grid: Grid::Stops,
@@ -154,9 +157,9 @@ mod tests {
         let policies = &report.scenarios[0].policies;
         let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
         assert_eq!(names, [NAME, "hold", "runbook"]);
-        let own =
-            returns(&scenario, (weights.actor(), Grid::Stops), Mode::Sample, PLAN.episodes, 1)
-                .unwrap();
+        let player =
+            Player { actor: weights.actor(), grid: &Grid::Stops, decision_interval: INTERVAL };
+        let own = returns(&scenario, player, Mode::Sample, PLAN.episodes, 1).unwrap();
         let own = own.iter().sum::<f64>() / own.len() as f64;
         assert!((policies[0].return_.mean - own).abs() < 1e-9, "{own}");
         let known = oncall_eval::evaluate(&[scenario], &rules, PLAN, &|_| ()).unwrap().0;

@@ -18,6 +18,9 @@ pub const META_KEY: &str = "oncall";
 /// Rises when the layout of the file changes.
 pub const FORMAT: u32 = 1;
 
+/// Ticks that a decision may stand.
+const INTERVALS: std::ops::RangeInclusive<u32> = 1..=60;
+
 /// Why weights cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -118,7 +121,7 @@ impl Weights {
         let view = View::from_name(&meta.view)
             .ok_or_else(|| WeightsError::value("view", &meta.view, "operator or full"))?;
         let inputs = spec.columns_of(view).len();
-        let actor = network(&tensors, "actor", inputs, Heads::on(spec, meta.grid).logits())?
+        let actor = network(&tensors, "actor", inputs, Heads::on(spec, &meta.grid)?.logits())?
             .ok_or_else(|| WeightsError::new("weights: `actor.0.weight` is missing"))?;
         let critic = network(&tensors, "critic", inputs, 1)?;
         let used = 2 * (actor.depth() + critic.as_ref().map_or(0, Mlp::depth));
@@ -211,6 +214,11 @@ fn check_meta(meta: &Meta, spec: &Spec) -> Result<(), WeightsError> {
             spec.world
         );
         return Err(WeightsError::value("spec", found, expected));
+    }
+    if !INTERVALS.contains(&meta.decision_interval_min) {
+        let expected = format!("{}..={}", INTERVALS.start(), INTERVALS.end());
+        let found = meta.decision_interval_min;
+        return Err(WeightsError::value("decision_interval_min", found, expected));
     }
     Ok(())
 }
@@ -310,6 +318,8 @@ mod tests {
         };
         let contains = |found: String, part: &str| assert!(found.contains(part), "{found}");
         contains(of(&|meta, _| meta.format = 9), "format = 9: expected 1");
+        let interval = of(&|meta, _| meta.decision_interval_min = 0);
+        contains(interval, "decision_interval_min = 0: expected 1..=60");
         contains(of(&|meta, _| meta.view = "record".to_owned()), "view = record: expected oper");
         contains(of(&|_, tensors| tensors.clear()), "`actor.0.weight` is missing");
         contains(of(&|_, tensors| tensors[0].values[3] = f32::NAN), "NaN: expected finite");

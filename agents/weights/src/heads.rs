@@ -3,12 +3,17 @@
 //! The first choice of a head keeps the dial (or does not press). The others are the values of a
 //! [`Grid`].
 
+use crate::file::WeightsError;
 use crate::math::exp;
 use oncall_core::{Dial, DialKind, Spec, Stream, math::ln};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Values of a head beyond the first, at most: a choice is an `i8`.
+const VALUES_MAX: usize = 126;
 
 /// Which values of a dial can be chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Grid {
     /// The stops of the multi-discrete space, but a count has every whole number of its range: between 16
@@ -19,13 +24,40 @@ pub enum Grid {
     /// space: for policies that know exactly what they want, as a planner does. Between a TTL of 10 and
     /// one of 30 seconds an empty cache may come back or not.
     Fine,
+    /// For each dial named a list of values in natural units, of which the first stands where nothing else
+    /// is chosen; a dial that is not named is never turned. For worlds of many dials, of which most have
+    /// one right place: whoever tries them all at once learns nothing for the noise.
+    Menu(BTreeMap<String, Vec<f64>>),
 }
 
 impl Grid {
     /// Whether a file may leave it out.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
     pub(crate) fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Refuses a menu that names no dial of the world, or values outside a dial's range, twice, none, or
+    /// too many.
+    pub fn check(&self, spec: &Spec) -> Result<(), WeightsError> {
+        let Self::Menu(menu) = self else { return Ok(()) };
+        for (name, values) in menu {
+            let refused = |found: &dyn std::fmt::Debug, expected: &str| {
+                WeightsError::new(format!("grid: {name} = {found:?}: expected {expected}"))
+            };
+            let Some(dial) = spec.dial(name).map(|place| &spec.dials[place]) else {
+                return Err(refused(values, &format!("a dial of {}", spec.world)));
+            };
+            if values.is_empty() || values.len() > VALUES_MAX {
+                return Err(refused(values, &format!("1 to {VALUES_MAX} values")));
+            }
+            if let Some(value) = values.iter().find(|value| !dial.accepts(**value)) {
+                return Err(refused(value, &format!("{}..={}", dial.low, dial.high)));
+            }
+            if (1..values.len()).any(|place| values[..place].contains(&values[place])) {
+                return Err(refused(values, "each value once"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -35,21 +67,34 @@ pub struct Heads {
     sizes: Vec<usize>,
     /// Natural values of each head's choices after the first.
     values: Vec<Vec<f64>>,
-    /// What the first choice of each head is: NaN keeps, 0 does not press.
+    /// What the first choice of each head is: NaN keeps, 0 does not press; of a menu the first value.
     firsts: Vec<f64>,
 }
 
 impl Heads {
     /// One for each dial, with the values of [`Grid::Stops`].
     pub fn of(spec: &Spec) -> Self {
-        Self::on(spec, Grid::Stops)
+        Self::spread(spec, false)
     }
 
-    /// One for each dial, with the values of a grid.
-    pub fn on(spec: &Spec, grid: Grid) -> Self {
-        let is_press = |dial: &Dial| dial.kind == DialKind::Press;
-        let firsts = spec.dials.iter().map(|dial| if is_press(dial) { 0.0 } else { f64::NAN });
-        Self::new(spec.dials.iter().map(|dial| values(dial, grid)).collect(), firsts.collect())
+    /// One for each dial, with the values of a grid; refuses what [`Grid::check`] does.
+    pub fn on(spec: &Spec, grid: &Grid) -> Result<Self, WeightsError> {
+        grid.check(spec)?;
+        let Grid::Menu(menu) = grid else {
+            return Ok(Self::spread(spec, *grid == Grid::Fine));
+        };
+        let heads = spec.dials.iter().map(|dial| match menu.get(dial.name) {
+            Some(values) => (values[1..].to_vec(), values[0]),
+            None => (Vec::new(), idle(dial)),
+        });
+        let (values, firsts) = heads.unzip();
+        Ok(Self::new(values, firsts))
+    }
+
+    /// Values all over each dial's range.
+    fn spread(spec: &Spec, is_fine: bool) -> Self {
+        let values = spec.dials.iter().map(|dial| values(dial, is_fine));
+        Self::new(values.collect(), spec.dials.iter().map(idle).collect())
     }
 
     /// Heads of these values, after a first choice each.
@@ -71,24 +116,19 @@ impl Heads {
         }
     }
 
-    /// The choices that come nearest to dials in natural units; of two the lower one. NaN keeps.
+    /// The choices that come nearest to dials in natural units; of two the lower one. NaN is the first.
     pub fn encode(&self, dials: &[f64], stops: &mut [i8]) {
-        for ((stop, &dial), values) in stops.iter_mut().zip(dials).zip(&self.values) {
-            let mut best = (0, f64::INFINITY);
+        let heads = self.values.iter().zip(&self.firsts);
+        for ((stop, &dial), (values, first)) in stops.iter_mut().zip(dials).zip(heads) {
+            // NaN is near to nothing, be it a first choice that keeps or a dial that is to be kept.
+            let mut best = (0, Some((first - dial).abs()).filter(|d| !d.is_nan()));
             for (index, value) in values.iter().enumerate() {
-                // NaN is near to nothing.
                 let distance = (value - dial).abs();
-                if distance < best.1 {
-                    best = (index + 1, distance);
+                if distance < best.1.unwrap_or(f64::INFINITY) {
+                    best = (index + 1, Some(distance));
                 }
             }
             *stop = best.0 as i8;
-        }
-        // A button's only value is "pressed", which everything is nearest to.
-        for ((stop, &dial), first) in stops.iter_mut().zip(dials).zip(&self.firsts) {
-            if !first.is_nan() && dial <= 0.5 {
-                *stop = 0;
-            }
         }
     }
 
@@ -175,17 +215,22 @@ impl Heads {
     }
 }
 
+/// What leaves a dial alone.
+fn idle(dial: &Dial) -> f64 {
+    if dial.kind == DialKind::Press { 0.0 } else { f64::NAN }
+}
+
 /// Values of a dial's choices after the first.
-fn values(dial: &Dial, grid: Grid) -> Vec<f64> {
+fn values(dial: &Dial, is_fine: bool) -> Vec<f64> {
     /// More whole numbers than this are too many choices.
     const COUNTS_MAX: f64 = 64.0;
     let even = |steps: u32| {
         let place = |step: u32| 2.0 * f64::from(step) / f64::from(steps) - 1.0;
         (0..=steps).map(|step| dial.from_box(place(step))).collect()
     };
-    match (grid, dial.kind) {
-        (Grid::Fine, DialKind::Real) => return even(20),
-        (Grid::Fine, DialKind::Log) => return even(32),
+    match dial.kind {
+        DialKind::Real if is_fine => return even(20),
+        DialKind::Log if is_fine => return even(32),
         _ => (),
     }
     if dial.kind == DialKind::Count && dial.high - dial.low < COUNTS_MAX {
@@ -239,7 +284,7 @@ mod tests {
     #[test]
     fn a_fine_grid_spans_the_dials_in_even_steps() {
         let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
-        let heads = Heads::on(&spec, Grid::Fine);
+        let heads = Heads::on(&spec, &Grid::Fine).unwrap();
         assert_eq!(heads.sizes(), [41, 3, 22, 34, 2, 22, 3, 2]);
         for (head, dial) in spec.dials.iter().enumerate() {
             let values = &heads.values[head];
@@ -252,6 +297,57 @@ mod tests {
                 assert!(gaps.iter().all(|gap| (gap - gaps[0]).abs() < 1e-9), "{}", dial.name);
             }
         }
+    }
+
+    fn menu(entries: &[(&str, &[f64])]) -> Grid {
+        Grid::Menu(
+            entries.iter().map(|(name, values)| ((*name).to_owned(), values.to_vec())).collect(),
+        )
+    }
+
+    #[test]
+    fn a_menu_has_its_values_and_leaves_the_other_dials_alone() {
+        let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
+        let grid = menu(&[
+            ("cache_ttl_s", &[60.0, 5.0, 600.0]),
+            ("feature", &[1.0]),
+            ("rollback", &[0.0, 1.0]),
+        ]);
+        let heads = Heads::on(&spec, &grid).unwrap();
+        assert_eq!(heads.sizes(), [1, 1, 1, 3, 1, 1, 1, 2]);
+        let mut dials = [9.0; 8];
+        heads.decode(&[0, 0, 0, 2, 0, 0, 0, 1], &mut dials);
+        assert!(dials[..3].iter().chain(&dials[4..6]).all(|dial| dial.is_nan()), "{dials:?}");
+        assert_eq!((dials[3], dials[6], dials[7]), (600.0, 1.0, 1.0));
+        let mut stops = [9; 8];
+        heads.encode(&[17.0, 1.0, 0.5, 20.0, 0.0, 0.4, 1.0, 0.0], &mut stops);
+        assert_eq!(stops, [0, 0, 0, 2 - 1, 0, 0, 0, 0]);
+        heads.encode(&[17.0, 1.0, 0.5, f64::NAN, 0.0, 0.4, 1.0, 1.0], &mut stops);
+        assert_eq!(stops, [0, 0, 0, 0, 0, 0, 0, 1]);
+        // A head of one choice is certain, and costs no chance.
+        let logits = [7.0, -3.0, 0.5, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 4.0];
+        let found = heads.sample(&logits, &mut stream(0), &mut Vec::new(), &mut stops);
+        assert!((f64::from(found) + 3_f64.ln() + 2_f64.ln()).abs() < 1e-6, "{found}");
+        let text = serde_json::to_string(&grid).unwrap();
+        assert_eq!(serde_json::from_str::<Grid>(&text).unwrap(), grid);
+        assert_eq!(serde_json::to_string(&Grid::Fine).unwrap(), "\"fine\"");
+    }
+
+    #[test]
+    fn wrong_menus_are_named() {
+        let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
+        let error = |values: &[f64], name| {
+            Heads::on(&spec, &menu(&[(name, values)])).unwrap_err().to_string()
+        };
+        let of = |values: &[f64]| error(values, "shed_share");
+        assert_eq!(error(&[1.0], "wages"), "grid: wages = [1.0]: expected a dial of fleet");
+        assert_eq!(of(&[0.5, 2.0]), "grid: shed_share = 2.0: expected 0..=1");
+        assert!(of(&[f64::NAN]).starts_with("grid: shed_share = NaN: expected"));
+        assert_eq!(of(&[]), "grid: shed_share = []: expected 1 to 126 values");
+        assert_eq!(
+            of(&[0.5, 0.0, 0.5]),
+            "grid: shed_share = [0.5, 0.0, 0.5]: expected each value once"
+        );
     }
 
     const LOGITS: [f32; 6] = [0.5, -1.0, 2.0, 300.0, 301.0, -400.0];

@@ -4,7 +4,7 @@ use crate::file::{Weights, WeightsError};
 use crate::heads::Heads;
 use crate::network::Scratch;
 use oncall_core::streams::Purpose;
-use oncall_core::{EpisodeKey, Generator, Policy, PolicyKey, Scaler, Spec, Split, View};
+use oncall_core::{DialKind, EpisodeKey, Generator, Policy, PolicyKey, Scaler, Spec, Split, View};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -29,9 +29,13 @@ pub struct PpoPolicy {
     heads: Heads,
     /// Where each input stands in a row of signals, and how it is scaled.
     columns: Vec<(usize, Scaler)>,
+    /// Dials that are buttons.
+    presses: Vec<usize>,
     mode: Mode,
     key: EpisodeKey,
     decisions: u64,
+    /// Ticks until the next decision.
+    rest_ticks: u32,
     observation: Vec<f32>,
     stops: Vec<i8>,
     memory: Vec<f32>,
@@ -50,12 +54,16 @@ impl PpoPolicy {
             .map(|index| (index, spec.signals[index].scaler()))
             .collect();
         Ok(Self {
-            heads: Heads::on(spec, weights.meta().grid),
+            heads: Heads::on(spec, &weights.meta().grid)?,
             observation: vec![0.0; columns.len()],
             columns,
+            presses: (0..spec.dials.len())
+                .filter(|&dial| spec.dials[dial].kind == DialKind::Press)
+                .collect(),
             mode,
             key: EpisodeKey::default(),
             decisions: 0,
+            rest_ticks: 0,
             stops: vec![0; spec.dials.len()],
             memory: Vec::new(),
             scratch: Scratch::default(),
@@ -74,9 +82,19 @@ impl Policy for PpoPolicy {
         // The purpose keeps this stream apart from the world's, so the split does not matter.
         self.key = EpisodeKey::new(key.seed, key.episode, Split::Train, Generator::Pcg);
         self.decisions = 0;
+        self.rest_ticks = 0;
     }
 
+    /// To be called at every tick: a decision stands as long as it did in the training.
     fn act(&mut self, signals: &[f64], action: &mut [f64]) {
+        if self.rest_ticks > 0 {
+            self.rest_ticks -= 1;
+            self.heads.decode(&self.stops, action);
+            // What is pressed once is not pressed again.
+            self.presses.iter().for_each(|&dial| action[dial] = 0.0);
+            return;
+        }
+        self.rest_ticks = self.weights.meta().decision_interval_min - 1;
         for ((index, scaler), out) in self.columns.iter().zip(&mut self.observation) {
             *out = scaler.apply(signals[*index]);
         }

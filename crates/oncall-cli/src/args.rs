@@ -125,6 +125,9 @@ pub struct RunArgs {
     /// Which episodes: those for training or those held out for tests.
     #[arg(long, value_enum, default_value_t = SplitArg::Train)]
     pub split: SplitArg,
+    /// Add columns `dial_NAME`: how each dial stands, in natural units, where one slides towards what was asked.
+    #[arg(long)]
+    pub with_dials: bool,
     /// Write the CSV here; `-` is standard output.
     #[arg(long, value_name = "FILE.csv")]
     pub out: Option<PathBuf>,

@@ -17,7 +17,7 @@ use crate::output::{create, exact, hex, note, print, print_json, short};
 use crate::play::{Driver, Ending, Shift, Which, random_seed};
 use crate::scenarios;
 use anyhow::{Context as _, anyhow, ensure};
-use oncall_core::Spec;
+use oncall_core::{Signal, Spec};
 use oncall_env::Scenario;
 use oncall_eval::metrics::Outcome;
 use serde_json::{Map, Value, json};
@@ -55,7 +55,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<()> {
     let spec = scenario.world.spec().clone();
     let ending = match &file {
         None => shift.play(&mut driver, |_| Ok(()))?,
-        Some(path) => write_csv(path, &spec, shift, &mut driver)?,
+        Some(path) => write_csv(path, (&spec, args.with_dials), shift, &mut driver)?,
     };
     let summary = Summary { args, scenario: &scenario, which, ending: &ending };
     match file {
@@ -79,12 +79,16 @@ fn driver(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Driver> {
 /// Plays a shift and writes every minute.
 fn write_csv(
     path: &Path,
-    spec: &Spec,
+    (spec, with_dials): (&Spec, bool),
     shift: Shift,
     driver: &mut Driver,
 ) -> anyhow::Result<Ending> {
     let mut out = create(path)?;
-    let columns: Vec<usize> = (0..spec.signals.len()).filter(|&i| spec.signals[i].column).collect();
+    let is_dial =
+        |name: &str| name.strip_prefix("dial_").is_some_and(|name| spec.dial(name).is_some());
+    let is_written = |signal: &Signal| signal.column || (with_dials && is_dial(signal.name));
+    let columns: Vec<usize> =
+        (0..spec.signals.len()).filter(|&i| is_written(&spec.signals[i])).collect();
     let names = columns.iter().map(|&i| spec.signals[i].name);
     let names =
         ["seed", "minute"].into_iter().chain(names).chain(spec.terms.iter().map(|term| term.name));

@@ -190,6 +190,20 @@ fn a_scenario_finds_the_files_beside_it() {
 }
 
 #[test]
+fn dials_are_written_where_asked_for() {
+    let args = ["run", "spike", "--policy", "runbook", "--minutes", "30", "--seed", "1"];
+    let plain = stdout(&args);
+    assert!(!plain.contains("dial_"));
+    let csv = stdout(&[&args[..], &["--with-dials"]].concat());
+    let width = |csv: &str| csv.lines().next().unwrap().split(',').count();
+    // Two of the eight are buttons, which have no place.
+    assert_eq!(width(&csv), width(&plain) + 6);
+    assert_eq!(column(&csv, "offered_rps"), column(&plain, "offered_rps"));
+    let asked = column(&csv, "dial_min_instances");
+    assert!(asked.iter().any(|dial| *dial != asked[0]), "{asked:?}");
+}
+
+#[test]
 fn equal_seeds_make_equal_bytes() {
     let args = ["run", "spike-hard", "--policy", "random", "--minutes", "40"];
     let run = |seed: &str| stdout(&[&args[..], &["--seed", seed]].concat());

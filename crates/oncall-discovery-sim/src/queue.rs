@@ -21,6 +21,17 @@ pub fn micros(seconds: f64) -> Micros {
     (seconds * S as f64).max(0.0) as Micros
 }
 
+/// So much later that it never comes.
+const NEVER_US: f64 = 9.2e18;
+
+/// The first microsecond after a wait in seconds that began at `now`; `None` for one that never ends, as that
+/// for a request of a caller who hardly sends any. Added as it is, it would wrap around to `now`, and what
+/// waits would come at once, again and again.
+pub(crate) fn after(now: Micros, wait_s: f64) -> Option<Micros> {
+    let wait_us = wait_s * S as f64;
+    (wait_us < NEVER_US).then(|| now + wait_us as Micros + 1)
+}
+
 /// Microseconds as seconds.
 pub fn seconds(time: Micros) -> f64 {
     time as f64 / S as f64
@@ -383,6 +394,17 @@ impl<E> Queue<E> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_wait_without_end_never_comes() {
+        assert_eq!(after(7, 0.0), Some(8));
+        assert_eq!(after(7, 2.5), Some(7 + 2_500_000 + 1));
+        // A millionth of a request in an age of the universe, none at all, none out of nothing.
+        for wait_s in [1e30, f64::INFINITY, f64::NAN] {
+            assert_eq!(after(7, wait_s), None, "{wait_s}");
+        }
+        assert!(after(u64::MAX / 4, 9e12).unwrap() > u64::MAX / 4);
+    }
 
     /// A time within reach of the wheel, of the coarse wheel, of neither.
     fn ahead() -> impl Strategy<Value = u64> {

@@ -8,7 +8,7 @@
 use super::Ledger;
 use super::pairs::{Ejection, Pair, PairEvent};
 use crate::noise::{Draw, pair as key_of};
-use crate::queue::{Micros, S};
+use crate::queue::{Micros, S, after};
 use oncall_core::math;
 use serde::{Deserialize, Serialize};
 
@@ -206,8 +206,8 @@ impl Ledger {
         }
         miss.advance(now, &ledger.curve);
         (miss.count, miss.rate) = (count, rate);
-        let Some(seconds) = miss.wait(&ledger.curve) else { return };
-        let at = now + (seconds * S as f64) as Micros + 1;
+        let wait_s = miss.wait(&ledger.curve);
+        let Some(at) = wait_s.and_then(|wait_s| after(now, wait_s)) else { return };
         // An event that comes too early looks again. One that would come too late is replaced.
         if miss.due == 0 || at < miss.due {
             self.versions += 1;

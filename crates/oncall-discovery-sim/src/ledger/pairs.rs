@@ -10,7 +10,7 @@ use super::misses::{Miss, NOBODY, SPENT};
 use super::tail::Tail;
 use super::{Ledger, Slot};
 use crate::noise::{Draw, pair as key_of};
-use crate::queue::{Micros, S};
+use crate::queue::{Micros, S, after};
 use crate::topology::REGIONS;
 use serde::{Deserialize, Serialize};
 
@@ -290,8 +290,7 @@ impl Ledger {
                 self.versions += 1;
                 pair.version = self.versions;
             }
-            if hit > 0.0 {
-                let at = now + (pair.work / hit * S as f64) as Micros + 1;
+            if let Some(at) = after(now, pair.work / hit) {
                 // An event that comes too early looks again. One that would come too late is replaced.
                 if pair.due == 0 || at < pair.due {
                     self.versions += 1;
