@@ -335,16 +335,17 @@ impl Ledger {
 
     /// Adds (or takes away) what one subscription sends to the endpoints of all open tails.
     pub(crate) fn lift_tails(&mut self, cell: usize, sub: usize, factor: f64) {
-        if self.cells[cell].tails.is_empty() {
-            return;
-        }
         let row = self.subs[sub];
-        if !row.online {
-            return;
+        if row.online && !self.cells[cell].tails.is_empty() {
+            self.lift_from(cell, sub, self.cells[cell].at(row.seq), factor);
         }
+    }
+
+    /// The same for a connected subscription whose epoch is at a known place.
+    fn lift_from(&mut self, cell: usize, sub: usize, at: usize, factor: f64) {
+        let row = self.subs[sub];
         let private = self.private_of(sub);
         let ledger = &mut self.cells[cell];
-        let at = ledger.at(row.seq);
         let CellLedger { epochs, privates, tails, .. } = ledger;
         let apart = private.map(|index| &privates[index]).filter(|p| p.is_apart());
         let epoch = &epochs[at];
@@ -387,8 +388,8 @@ impl Ledger {
         let (from, to) = (ledger.at(row.seq), ledger.at(seq));
         ledger.epochs[to].expected -= 1;
         let apart = row.private != u32::MAX;
-        if !ledger.tails.is_empty() {
-            self.lift_tails(cell, sub, -1.0);
+        if row.online && !ledger.tails.is_empty() {
+            self.lift_from(cell, sub, from, -1.0);
         }
         let ledger = &mut self.cells[cell];
         let caller = usize::from(row.caller);
@@ -424,7 +425,10 @@ impl Ledger {
             self.refresh_sub(now, cell, sub);
             self.cells[cell].sum_rates();
         }
-        self.after_move(now, cell, sub);
+        if !self.cells[cell].tails.is_empty() {
+            self.lift_from(cell, sub, to, 1.0);
+            self.note_tails(now, cell);
+        }
         let ledger = &mut self.cells[cell];
         // Nothing else can have become idle.
         if ledger.epochs[from].subs + ledger.epochs[from].expected == 0 {
@@ -436,10 +440,14 @@ impl Ledger {
     }
 
     fn after_move(&mut self, now: Micros, cell: usize, sub: usize) {
-        if self.cells[cell].tails.is_empty() {
-            return;
+        if !self.cells[cell].tails.is_empty() {
+            self.lift_tails(cell, sub, 1.0);
+            self.note_tails(now, cell);
         }
-        self.lift_tails(cell, sub, 1.0);
+    }
+
+    /// Notes the rates of all open tails; those that nobody feeds any more end.
+    fn note_tails(&mut self, now: Micros, cell: usize) {
         let mut done = false;
         for tail in &mut self.cells[cell].tails {
             tail.note(now);
@@ -479,14 +487,7 @@ impl Ledger {
         if online {
             return self.after_move(now, cell, sub);
         }
-        let mut done = false;
-        for tail in &mut self.cells[cell].tails {
-            tail.note(now);
-            done |= tail.waiting == 0;
-        }
-        if done {
-            self.close_tails(now, cell);
-        }
+        self.note_tails(now, cell);
     }
 
     /// Changes the traffic of a subscription (a service fails over, say).
