@@ -21,6 +21,7 @@ use crate::queue::Micros;
 use crate::topology::REGIONS;
 use cell::Epoch;
 use members::Hits;
+use oncall_consensus::Pages;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -60,11 +61,11 @@ pub struct Ledger {
     /// First subscription of each cell, and the end.
     first: Vec<u32>,
     /// Present READY interval of each instance.
-    pub slots: Vec<Slot>,
+    pub slots: Pages<Slot>,
     /// Earlier intervals of endpoints that are back, while an epoch with them lives.
     ghosts: Vec<Vec<(u32, Slot)>>,
     /// Endpoints of each cell's head, in no order.
-    listed: Vec<Vec<u32>>,
+    listed: Pages<Vec<u32>>,
     /// Numbers for events of pairs, each used once.
     versions: u32,
     /// How the proxies of each region call; a cell goes by those of its own region.
@@ -117,9 +118,9 @@ impl Ledger {
             cells: vec![CellLedger::default(); count],
             subs,
             first,
-            slots: vec![Slot::new(0); setup.instances],
+            slots: std::iter::repeat_n(Slot::new(0), setup.instances).collect(),
             ghosts: vec![Vec::new(); count],
-            listed: vec![Vec::new(); count],
+            listed: std::iter::repeat_n(Vec::new(), count).collect(),
             versions: 0,
             calls: [setup.calls; REGIONS],
             ejected: [0; REGIONS],
@@ -177,9 +178,7 @@ impl Ledger {
 
     /// Opens a READY interval: accepted, not yet published.
     pub fn open(&mut self, now: Micros, cell: usize, instance: u32, zone: u8) {
-        if self.slots.len() <= instance as usize {
-            self.slots.resize(instance as usize + 1, Slot::new(0));
-        }
+        self.slots.fill_up(instance as usize + 1, &Slot::new(0));
         let old = self.slots[instance as usize];
         if old.add != Slot::NEVER && old.rem > self.cells[cell].oldest() {
             // Still in somebody's view: same process, same address, so what is true of it is true there.

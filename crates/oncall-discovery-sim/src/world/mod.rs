@@ -42,6 +42,7 @@ use control::Control;
 use faults::Memory;
 use fleet::Fleet;
 use gauges::Meters;
+use oncall_consensus::Pages;
 use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::dials::{DialError, Dials};
@@ -425,7 +426,7 @@ impl World {
     }
 
     /// The instances.
-    pub fn instances(&self) -> &[Instance] {
+    pub fn instances(&self) -> &Pages<Instance> {
         &self.fleet.instances
     }
 

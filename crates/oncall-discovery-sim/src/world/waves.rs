@@ -44,9 +44,15 @@ impl Full {
         let deliveries = std::mem::take(&mut wave.deliveries);
         // What they look at is fetched for all of them at once; see `World::fetch_ahead`.
         let due = &deliveries[range];
-        due.iter().for_each(|&delivery| self.fetch_sub(delivery));
-        due.iter().for_each(|&delivery| self.fetch_proxy(delivery));
-        due.iter().for_each(|&delivery| self.deliver(shared, delivery));
+        for &delivery in due {
+            self.fetch_sub(delivery);
+        }
+        for &delivery in due {
+            self.fetch_proxy(delivery);
+        }
+        for &delivery in due {
+            self.deliver(shared, delivery);
+        }
         if let Some(wave) = self.waves.get_mut(slot) {
             wave.deliveries = deliveries;
         }
