@@ -78,6 +78,7 @@ mod message;
 mod models;
 mod mutation;
 mod output;
+mod pages;
 mod peer;
 mod query;
 mod read;
@@ -91,6 +92,7 @@ pub use log::Log;
 pub use message::{Body, Message, MessageKind};
 pub use mutation::Mutation;
 pub use output::{Leadership, Output, StepDown};
+pub use pages::Pages;
 pub use read::{ReadState, ReadTicket};
 pub use replica::Replica;
 pub use types::{

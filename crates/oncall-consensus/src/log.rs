@@ -1,9 +1,8 @@
 //! The log in memory: entries after a base that was compacted away.
 
-use std::collections::VecDeque;
-
 use serde::{Deserialize, Serialize};
 
+use crate::pages::Pages;
 use crate::types::{Entry, Index, Term};
 
 /// Entries with contiguous indices; everything up to the base is known only by the base's term.
@@ -11,19 +10,19 @@ use crate::types::{Entry, Index, Term};
 pub struct Log<C> {
     base_index: Index,
     base_term: Term,
-    entries: VecDeque<Entry<C>>,
+    entries: Pages<Entry<C>>,
 }
 
 impl<C> Default for Log<C> {
     fn default() -> Self {
-        Self { base_index: 0, base_term: 0, entries: VecDeque::new() }
+        Self { base_index: 0, base_term: 0, entries: Pages::default() }
     }
 }
 
 impl<C> Log<C> {
     /// An empty log after the given place.
     pub(crate) fn after(base_index: Index, base_term: Term) -> Self {
-        Self { base_index, base_term, entries: VecDeque::new() }
+        Self { base_index, base_term, entries: Pages::default() }
     }
 
     /// The last place that was compacted away; 0 if none.
@@ -41,7 +40,7 @@ impl<C> Log<C> {
     /// Term of the last place.
     #[inline]
     pub fn last_term(&self) -> Term {
-        self.entries.back().map_or(self.base_term, |entry| entry.term)
+        self.entries.last().map_or(self.base_term, |entry| entry.term)
     }
 
     /// Term of a place; `None` before the base and after the end.
@@ -66,7 +65,7 @@ impl<C> Log<C> {
         let last = last.min(self.last_index());
         let start = (first - self.base_index - 1).min(self.entries.len() as u64) as usize;
         let end = last.saturating_sub(self.base_index) as usize;
-        self.entries.range(start..end.max(start))
+        self.entries.range(start, end)
     }
 
     /// Whether the last entry of a log with this end is at least as new as ours (5.4.1 of the Raft
@@ -89,9 +88,21 @@ impl<C> Log<C> {
     #[inline]
     pub(crate) fn push(&mut self, entry: Entry<C>) {
         debug_assert_eq!(entry.index, self.last_index() + 1);
-        self.entries.push_back(entry);
+        self.entries.push(entry);
     }
 
+    /// Whether the entries are contiguous and their terms never fall.
+    pub(crate) fn is_sound(&self) -> bool {
+        let mut term = self.base_term;
+        self.entries.iter().zip(self.base_index + 1..).all(|(entry, index)| {
+            let fits = entry.index == index && entry.term >= term && entry.term > 0;
+            term = entry.term;
+            fits
+        })
+    }
+}
+
+impl<C: Clone> Log<C> {
     /// Drops the entries from `index` on.
     pub(crate) fn truncate_from(&mut self, index: Index) {
         let keep = index.saturating_sub(self.base_index + 1);
@@ -104,19 +115,9 @@ impl<C> Log<C> {
             return;
         }
         let gone = (index - self.base_index).min(self.entries.len() as u64);
-        self.entries.drain(..gone as usize);
+        self.entries.drop_first(gone as usize);
         self.base_index = index;
         self.base_term = term;
-    }
-
-    /// Whether the entries are contiguous and their terms never fall.
-    pub(crate) fn is_sound(&self) -> bool {
-        let mut term = self.base_term;
-        self.entries.iter().zip(self.base_index + 1..).all(|(entry, index)| {
-            let fits = entry.index == index && entry.term >= term && entry.term > 0;
-            term = entry.term;
-            fits
-        })
     }
 }
 

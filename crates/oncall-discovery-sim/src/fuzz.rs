@@ -67,7 +67,7 @@ pub fn draw_case(seed: u64, case: u64) -> Setup {
     };
     let default = Dials::default();
     // Half of the cases keep the defaults, so that both are covered.
-    let dials = if u(7, 0) < 0.5 {
+    let mut dials = if u(7, 0) < 0.5 {
         default
     } else {
         Dials {
@@ -98,7 +98,9 @@ pub fn draw_case(seed: u64, case: u64) -> Setup {
             plan.push(Planned { at_s, action: draw_action(noise, number, kind, &shape) });
         }
     }
-    cut_at_expiry(&mut plan, u(34, 0));
+    if u(34, 0) < CUT_AT_EXPIRY {
+        plan.extend(cut_at_expiry(noise, &shape, &mut dials));
+    }
     plan.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     let mut scenario = Scenario {
         name: format!("fuzz-{seed}-{case}"),
@@ -110,16 +112,25 @@ pub fn draw_case(seed: u64, case: u64) -> Setup {
     Setup { shape, scenario, dials, seed: noise.word(Draw::Fuzz, 40, 0), verify: true }
 }
 
-/// A leader that is cut off while leases run out has expiries pending: with the usual lease that is 20 to 30 s
-/// after nodes vanish, and chance alone hardly ever meets it.
-fn cut_at_expiry(plan: &mut [Planned], uniform: f64) {
-    let nodes = plan.iter().find(|planned| matches!(planned.action, Action::Nodes { .. }));
-    let Some(died_s) = nodes.map(|planned| planned.at_s) else { return };
-    for planned in plan {
-        if matches!(planned.action, Action::LeaderCut { .. }) {
-            planned.at_s = died_s + 19.0 + 10.0 * uniform;
-        }
-    }
+/// Share of the cases in which a leader is cut off while leases run out.
+const CUT_AT_EXPIRY: f64 = 0.04;
+/// Between two renewals in these cases, seconds.
+const RENEWAL_S: f64 = 3.0;
+
+/// Half of the nodes vanish for so long that their leases run out, and meanwhile a leader is cut off. Chance alone
+/// hardly ever meets what this is for: leases run out within one renewal of each other, the old leader notices after a
+/// second or two, and of what it writes until then the first entry is overwritten by its successor's barrier. The ones
+/// after it, whose places in the log nobody fills, are asked of the successor, which refuses them. So leases have to
+/// run out close together, and not long before or after the cut.
+fn cut_at_expiry(noise: Noise, shape: &Shape, dials: &mut Dials) -> [Planned; 2] {
+    let u = |index: u64| noise.uniform(Draw::Fuzz, 35, index);
+    dials.renewal_interval_s = RENEWAL_S;
+    let died_s = 2.0 + 15.0 * u(0);
+    let cut_s = died_s + dials.lease_ttl_s - RENEWAL_S * u(1);
+    let nodes = Action::Nodes { nodes: shape.nodes / 2, back_s: dials.lease_ttl_s + 10.0 };
+    let region = noise.below(Draw::Fuzz, 36, 0, 3) as u8;
+    let cut = Action::LeaderCut { region, for_s: 5.0 + 10.0 * u(2) };
+    [Planned { at_s: died_s, action: nodes }, Planned { at_s: cut_s, action: cut }]
 }
 
 fn draw_action(noise: Noise, number: u64, kind: usize, shape: &Shape) -> Action {

@@ -79,6 +79,13 @@ impl Noise {
         mix(mix(self.0 ^ (draw as u64) << 56, entity), index)
     }
 
+    /// The words of one entity: [`Noise::word`] for many indices.
+    #[inline]
+    pub(crate) fn words(self, draw: Draw, entity: u64) -> impl Fn(u64) -> u64 {
+        let entity = mix(self.0 ^ (draw as u64) << 56, entity);
+        move |index| mix(entity, index)
+    }
+
     /// Uniform in [0, 1).
     #[inline]
     pub fn uniform(self, draw: Draw, entity: u64, index: u64) -> f64 {

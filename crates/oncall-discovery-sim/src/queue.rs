@@ -83,17 +83,11 @@ impl<E> Ord for Entry<E> {
     }
 }
 
-/// An event in a wheel, and the next one of its slot or block, or the next free node.
-#[derive(Debug, Clone)]
-struct Node<E> {
-    entry: Option<Entry<E>>,
-    next: u32,
-}
-
 /// Events in the order of (time, sequence).
 ///
 /// The events of both wheels lie in one list of nodes, which are used again last freed first: a world that is
-/// played for a while after many others finds all of them close together.
+/// played for a while after many others finds all of them close together. Which node comes next stands apart, in a
+/// list that stays in the nearest memory: the events of a slot are fetched side by side and not one after the other.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(bound(serialize = "E: Serialize + Clone", deserialize = "E: Deserialize<'de>"))]
 #[serde(into = "Waiting<E>", from = "Waiting<E>")]
@@ -102,7 +96,9 @@ pub struct Queue<E> {
     sequence: u64,
     /// Absolute number of the slot that is being played.
     slot: u64,
-    nodes: Vec<Node<E>>,
+    nodes: Vec<Option<Entry<E>>>,
+    /// The next node of the same slot or block, or the next free one.
+    next: Vec<u32>,
     free: u32,
     /// First node of each slot.
     heads: Vec<u32>,
@@ -114,6 +110,8 @@ pub struct Queue<E> {
     in_blocks: usize,
     /// The slot being played, latest first.
     current: Vec<Entry<E>>,
+    /// Whether nobody has looked at its events yet.
+    fresh: bool,
     /// Pushed into the slot being played.
     near: BinaryHeap<Reverse<Entry<E>>>,
     /// Beyond both wheels.
@@ -133,7 +131,7 @@ impl<E> From<Queue<E>> for Waiting<E> {
     fn from(queue: Queue<E>) -> Self {
         let Queue { now, sequence, slot, nodes, current, near, far, .. } = queue;
         let heaps = near.into_iter().chain(far).map(|Reverse(entry)| entry);
-        let wheel = nodes.into_iter().filter_map(|node| node.entry);
+        let wheel = nodes.into_iter().flatten();
         let mut entries: Vec<Entry<E>> = wheel.chain(current).chain(heaps).collect();
         entries.sort_unstable_by_key(Entry::key);
         Self { now, sequence, slot, entries }
@@ -158,6 +156,7 @@ impl<E> Default for Queue<E> {
             sequence: 0,
             slot: 0,
             nodes: Vec::new(),
+            next: Vec::new(),
             free: NONE,
             heads: vec![NONE; SLOTS as usize],
             busy: vec![0; SLOTS as usize / 64],
@@ -165,6 +164,7 @@ impl<E> Default for Queue<E> {
             blocks: vec![NONE; BLOCKS as usize],
             in_blocks: 0,
             current: Vec::new(),
+            fresh: false,
             near: BinaryHeap::new(),
             far: BinaryHeap::new(),
         }
@@ -190,6 +190,18 @@ impl<E> Queue<E> {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether a slot was taken since this was asked last.
+    #[inline]
+    pub(crate) fn is_fresh(&mut self) -> bool {
+        std::mem::take(&mut self.fresh)
+    }
+
+    /// What is left of the slot being played, but for what was pushed into it since; the next one last.
+    #[inline]
+    pub(crate) fn playing(&self) -> impl ExactSizeIterator<Item = &E> {
+        self.current.iter().map(|entry| &entry.event)
     }
 
     /// Pushes an event; a time in the past means now.
@@ -222,11 +234,12 @@ impl<E> Queue<E> {
     fn put_in_node(&mut self, entry: Entry<E>) -> u32 {
         let at = self.free;
         if let Some(free) = self.nodes.get_mut(at as usize) {
-            self.free = free.next;
-            free.entry = Some(entry);
+            self.free = self.next[at as usize];
+            *free = Some(entry);
             at
         } else {
-            self.nodes.push(Node { entry: Some(entry), next: NONE });
+            self.nodes.push(Some(entry));
+            self.next.push(NONE);
             self.nodes.len() as u32 - 1
         }
     }
@@ -234,7 +247,7 @@ impl<E> Queue<E> {
     #[inline]
     fn link_slot(&mut self, slot: u64, at: u32) {
         let place = (slot % SLOTS) as usize;
-        self.nodes[at as usize].next = std::mem::replace(&mut self.heads[place], at);
+        self.next[at as usize] = std::mem::replace(&mut self.heads[place], at);
         self.busy[place / 64] |= 1 << (place % 64);
         self.in_slots += 1;
     }
@@ -242,7 +255,7 @@ impl<E> Queue<E> {
     #[inline]
     fn link_block(&mut self, block: u64, at: u32) {
         let head = &mut self.blocks[(block % BLOCKS) as usize];
-        self.nodes[at as usize].next = std::mem::replace(head, at);
+        self.next[at as usize] = std::mem::replace(head, at);
         self.in_blocks += 1;
     }
 
@@ -333,12 +346,13 @@ impl<E> Queue<E> {
         }
         self.busy[here / 64] &= !(1 << (here % 64));
         while let Some(node) = self.nodes.get_mut(at as usize) {
-            self.current.extend(node.entry.take());
-            let next = std::mem::replace(&mut node.next, self.free);
+            self.current.extend(node.take());
+            let next = std::mem::replace(&mut self.next[at as usize], self.free);
             self.free = at;
             at = next;
         }
         self.in_slots -= self.current.len();
+        self.fresh = true;
         self.current.sort_unstable_by_key(|entry| Reverse(entry.key()));
         true
     }
@@ -351,8 +365,8 @@ impl<E> Queue<E> {
             let block = block + AHEAD + 1;
             let mut at = std::mem::replace(&mut self.blocks[(block % BLOCKS) as usize], NONE);
             while let Some(node) = self.nodes.get(at as usize) {
-                let next = node.next;
-                let slot = node.entry.as_ref().map_or(0, |entry| entry.at / SLOT_US);
+                let next = self.next[at as usize];
+                let slot = node.as_ref().map_or(0, |entry| entry.at / SLOT_US);
                 self.link_slot(slot, at);
                 self.in_blocks -= 1;
                 at = next;

@@ -222,7 +222,7 @@ pub fn timelines_csv(world: &World) -> String {
             .to_owned();
     let at =
         |time: Option<u64>| time.map_or(String::new(), |t| format!("{:.6}", t as f64 / S as f64));
-    for line in &world.clocks().timelines {
+    for line in world.clocks().timelines.iter() {
         let kind = match line.kind {
             Kind::Withdrawal => "withdrawal",
             Kind::Crash => "crash",

@@ -31,6 +31,7 @@ fn five_hundred_schedules_are_safe_and_heal() {
     assert!(goals.guard_held_a_removal > 0 && goals.no_backend_returned > 0, "{goals:?}");
     assert!(goals.snapshot_checksum_rejected > 0 && goals.failover_capped > 0, "{goals:?}");
     assert!(goals.old_generation_refused > 0 && goals.retention_overflow > 0, "{goals:?}");
+    assert!(goals.old_term_expiry_refused > 0, "{goals:?}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::queue::Micros;
 use crate::topology::REGIONS;
 use cell::Epoch;
 use members::Hits;
+use oncall_consensus::Pages;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -60,11 +61,11 @@ pub struct Ledger {
     /// First subscription of each cell, and the end.
     first: Vec<u32>,
     /// Present READY interval of each instance.
-    pub slots: Vec<Slot>,
+    pub slots: Pages<Slot>,
     /// Earlier intervals of endpoints that are back, while an epoch with them lives.
     ghosts: Vec<Vec<(u32, Slot)>>,
     /// Endpoints of each cell's head, in no order.
-    listed: Vec<Vec<u32>>,
+    listed: Pages<Vec<u32>>,
     /// Numbers for events of pairs, each used once.
     versions: u32,
     /// How the proxies of each region call; a cell goes by those of its own region.
@@ -117,9 +118,9 @@ impl Ledger {
             cells: vec![CellLedger::default(); count],
             subs,
             first,
-            slots: vec![Slot::new(0); setup.instances],
+            slots: std::iter::repeat_n(Slot::new(0), setup.instances).collect(),
             ghosts: vec![Vec::new(); count],
-            listed: vec![Vec::new(); count],
+            listed: std::iter::repeat_n(Vec::new(), count).collect(),
             versions: 0,
             calls: [setup.calls; REGIONS],
             ejected: [0; REGIONS],
@@ -177,9 +178,7 @@ impl Ledger {
 
     /// Opens a READY interval: accepted, not yet published.
     pub fn open(&mut self, now: Micros, cell: usize, instance: u32, zone: u8) {
-        if self.slots.len() <= instance as usize {
-            self.slots.resize(instance as usize + 1, Slot::new(0));
-        }
+        self.slots.fill_up(instance as usize + 1, &Slot::new(0));
         let old = self.slots[instance as usize];
         if old.add != Slot::NEVER && old.rem > self.cells[cell].oldest() {
             // Still in somebody's view: same process, same address, so what is true of it is true there.
@@ -335,26 +334,29 @@ impl Ledger {
 
     /// Adds (or takes away) what one subscription sends to the endpoints of all open tails.
     pub(crate) fn lift_tails(&mut self, cell: usize, sub: usize, factor: f64) {
-        if self.cells[cell].tails.is_empty() {
-            return;
-        }
         let row = self.subs[sub];
-        if !row.online {
-            return;
+        if row.online && !self.cells[cell].tails.is_empty() {
+            self.lift_from(cell, sub, self.cells[cell].at(row.seq), factor);
         }
+    }
+
+    /// The same for a connected subscription whose epoch is at a known place.
+    fn lift_from(&mut self, cell: usize, sub: usize, at: usize, factor: f64) {
+        let row = self.subs[sub];
         let private = self.private_of(sub);
         let ledger = &mut self.cells[cell];
-        let at = ledger.at(row.seq);
-        let apart = private.map(|index| &ledger.privates[index]).filter(|p| p.is_apart());
+        let CellLedger { epochs, privates, tails, .. } = ledger;
+        let apart = private.map(|index| &privates[index]).filter(|p| p.is_apart());
+        let epoch = &epochs[at];
         let (view, hits) = match apart {
-            Some(private) => (private.view, private.outcome.hits),
-            None => (ledger.epochs[at].members, ledger.epochs[at].hits(row.caller)),
+            Some(private) => (&private.view, private.outcome.hits),
+            None => (&epoch.members, epoch.hits(row.caller)),
         };
-        for tail in ledger.tails.iter_mut().filter(|tail| tail.before > row.seq) {
+        let rate = factor * f64::from(row.lambda) / 1e6;
+        for tail in tails.iter_mut().filter(|tail| tail.before > row.seq) {
             let skip = tail.instance.is_some_and(|i| apart.is_some_and(|p| p.has_ejected(i)));
             if !skip {
-                let rate = factor * f64::from(row.lambda) / 1e6;
-                lift(tail, (&view, &hits), row.caller, rate);
+                lift(tail, (view, &hits), row.caller, rate);
             }
         }
     }
@@ -385,8 +387,8 @@ impl Ledger {
         let (from, to) = (ledger.at(row.seq), ledger.at(seq));
         ledger.epochs[to].expected -= 1;
         let apart = row.private != u32::MAX;
-        if !ledger.tails.is_empty() {
-            self.lift_tails(cell, sub, -1.0);
+        if row.online && !ledger.tails.is_empty() {
+            self.lift_from(cell, sub, from, -1.0);
         }
         let ledger = &mut self.cells[cell];
         let caller = usize::from(row.caller);
@@ -422,18 +424,29 @@ impl Ledger {
             self.refresh_sub(now, cell, sub);
             self.cells[cell].sum_rates();
         }
-        self.after_move(now, cell, sub);
-        self.cells[cell].prune();
-        if self.cells[cell].tight {
+        if !self.cells[cell].tails.is_empty() {
+            self.lift_from(cell, sub, to, 1.0);
+            self.note_tails(now, cell);
+        }
+        let ledger = &mut self.cells[cell];
+        // Nothing else can have become idle.
+        if ledger.epochs[from].subs + ledger.epochs[from].expected == 0 {
+            ledger.prune();
+        }
+        if ledger.tight {
             self.balance(now, cell);
         }
     }
 
     fn after_move(&mut self, now: Micros, cell: usize, sub: usize) {
-        if self.cells[cell].tails.is_empty() {
-            return;
+        if !self.cells[cell].tails.is_empty() {
+            self.lift_tails(cell, sub, 1.0);
+            self.note_tails(now, cell);
         }
-        self.lift_tails(cell, sub, 1.0);
+    }
+
+    /// Notes the rates of all open tails; those that nobody feeds any more end.
+    fn note_tails(&mut self, now: Micros, cell: usize) {
         let mut done = false;
         for tail in &mut self.cells[cell].tails {
             tail.note(now);
@@ -473,14 +486,7 @@ impl Ledger {
         if online {
             return self.after_move(now, cell, sub);
         }
-        let mut done = false;
-        for tail in &mut self.cells[cell].tails {
-            tail.note(now);
-            done |= tail.waiting == 0;
-        }
-        if done {
-            self.close_tails(now, cell);
-        }
+        self.note_tails(now, cell);
     }
 
     /// Changes the traffic of a subscription (a service fails over, say).

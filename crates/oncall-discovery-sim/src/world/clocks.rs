@@ -3,6 +3,7 @@
 use crate::ledger::Stopped;
 use crate::queue::{Micros, S};
 use hdrhistogram::Histogram;
+use oncall_consensus::Pages;
 use oncall_discovery::types::Reason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -69,7 +70,7 @@ impl Timeline {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Clocks {
     /// By number; empty while only running ones are kept.
-    pub timelines: Vec<Timeline>,
+    pub timelines: Pages<Timeline>,
     /// Those that run, if finished ones are not kept.
     open: Option<BTreeMap<u32, Timeline>>,
     begun: u32,
@@ -167,7 +168,8 @@ impl Clocks {
                 let stopped = line.last_apply.is_some();
                 stopped && (line.kind != Kind::Withdrawal || line.exited.is_some())
             };
-            let lines = std::mem::take(&mut self.timelines).into_iter().enumerate();
+            let lines = std::mem::take(&mut self.timelines);
+            let lines = lines.iter().copied().enumerate();
             let open = lines.filter(|(_, line)| !finished(line));
             self.open = Some(open.map(|(number, line)| (number as u32, line)).collect());
         }

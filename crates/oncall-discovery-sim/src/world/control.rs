@@ -163,6 +163,16 @@ impl Control {
         }
     }
 
+    /// Fetches the row that a command is about, for it will be applied soon; see `World::fetch_ahead`.
+    #[inline]
+    pub(crate) fn fetch_row(&self, slot: u32) {
+        if let Some(Ask { group, command: Command::Move { instance, .. }, .. }) =
+            self.asks.get(slot)
+        {
+            std::hint::black_box(self.groups[usize::from(*group)].catalog.row_of(*instance));
+        }
+    }
+
     /// A command reaches the group's leader, if there is one.
     pub(crate) fn on_ask(&mut self, slot: u32, shared: &mut Shared) {
         let Some(ask) = self.asks.get(slot).copied() else { return };

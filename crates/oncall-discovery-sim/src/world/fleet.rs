@@ -7,6 +7,7 @@ use crate::ledger::Clock;
 use crate::noise::Draw;
 use crate::queue::{MS, Micros, S, micros};
 use crate::topology::{REGIONS, Topology};
+use oncall_consensus::Pages;
 use oncall_discovery::auth::Revocations;
 use oncall_discovery::catalog::{Command, Registration};
 use oncall_discovery::health::PassiveRule;
@@ -81,9 +82,9 @@ pub struct Instance {
 /// All instances.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Fleet {
-    pub(crate) instances: Vec<Instance>,
+    pub(crate) instances: Pages<Instance>,
     /// Instances by node.
-    pub(crate) on_node: Vec<Vec<u32>>,
+    pub(crate) on_node: Pages<Vec<u32>>,
     /// Until when nodes are away; 0 if they are there.
     pub(crate) node_away: Vec<Micros>,
     /// Identities that callers refuse: independent of the catalog and its distribution.
@@ -116,8 +117,8 @@ impl Fleet {
             clock: u32::MAX,
             replaces: u32::MAX,
         };
-        let instances: Vec<Instance> = topology.instances.iter().map(instance).collect();
-        let mut on_node = vec![Vec::new(); topology.nodes.len()];
+        let instances: Pages<Instance> = topology.instances.iter().map(instance).collect();
+        let mut on_node: Pages<Vec<u32>> = topology.nodes.iter().map(|_| Vec::new()).collect();
         for (id, instance) in instances.iter().enumerate() {
             on_node[usize::from(instance.node)].push(id as u32);
         }

@@ -14,6 +14,7 @@ use crate::ledger::{Calls, Clock, Ejection, Ledger, REMOTE, Setup, Slot, Stopped
 use crate::noise::{Draw, pair};
 use crate::queue::{MS, Micros, micros};
 use crate::topology::{REGIONS, Topology};
+use oncall_consensus::Pages;
 use oncall_discovery::dials::Dials;
 use oncall_discovery::distrib::{
     Coalescer, Cursor, DeltaLog, Retention, SnapshotHead, Step, Windows,
@@ -83,7 +84,7 @@ impl CellState {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Full {
     pub(crate) ledger: Ledger,
-    pub(crate) cells: Vec<CellState>,
+    pub(crate) cells: Pages<CellState>,
     pub(crate) subs: Vec<CellSub>,
     // What never changes is shared by all copies of a world.
     pub(crate) sub_cell: Arc<[u32]>,
@@ -104,7 +105,7 @@ pub struct Full {
     /// Time that one delivery takes at a relay, microseconds.
     pub(crate) service_us: f64,
     pub(crate) waves: Slab<Wave>,
-    clocks: Vec<Option<Clock>>,
+    clocks: Pages<Option<Clock>>,
     pub(crate) stopped: Vec<Stopped>,
     pub(crate) traffic: Traffic,
     #[serde(skip)]
@@ -160,7 +161,7 @@ impl Full {
             noise: shared.noise,
             may_eject: Some(may_eject),
         });
-        let cells: Vec<CellState> = heads
+        let cells: Pages<CellState> = heads
             .iter()
             .map(|&(head, count, checksum)| CellState {
                 coalescer: Coalescer::new(head, count, checksum),
@@ -194,7 +195,7 @@ impl Full {
             parted: [0; REGIONS],
             service_us: 1e6 / shared.share.relay_deliveries_per_s,
             waves: Slab::default(),
-            clocks: Vec::new(),
+            clocks: Pages::default(),
             stopped: Vec::new(),
             hops: Vec::new(),
             due: Vec::new(),
@@ -257,9 +258,7 @@ impl Full {
         self.ledger.open(shared.now(), cell as usize, id, zone);
         self.ledger.set_failing(shared.now(), cell as usize, id, failing);
         self.drain_pairs(shared);
-        if self.clocks.len() <= id as usize {
-            self.clocks.resize(id as usize + 1, None);
-        }
+        self.clocks.fill_up(id as usize + 1, &None);
         self.clocks[id as usize] = None;
     }
 
@@ -286,9 +285,7 @@ impl Full {
         shared.trace(Trace::NotReady(id, start));
         self.ledger.set_stale(shared.now(), cell as usize, id, true);
         self.drain_pairs(shared);
-        if self.clocks.len() <= id as usize {
-            self.clocks.resize(id as usize + 1, None);
-        }
+        self.clocks.fill_up(id as usize + 1, &None);
         self.clocks[id as usize] = Some(Clock { key, instance: id, start, zone });
     }
 
@@ -410,6 +407,8 @@ impl Full {
         self.hops.resize(self.relays.len(), 0);
         self.due.clear();
         let home = (index % REGIONS) as u8;
+        let hops = shared.noise.words(Draw::HopProxy, u64::from(cell));
+        self.fetch_proxies(range.clone());
         let (mut sent, mut kept, mut far) = ([0_u64; REGIONS], 0_u32, [0_u64; REGIONS]);
         for sub in range {
             let row = self.ledger.subs[sub];
@@ -443,7 +442,7 @@ impl Full {
                 shared.totals.lost_deliveries += 1;
                 continue;
             }
-            let hop = shared.hop(HOP_PROXY, Draw::HopProxy, u64::from(cell), index_word);
+            let hop = HOP_PROXY.of(hops(index_word));
             let mut at = (left + hop).max(row.fifo);
             if wave {
                 // It is played at the end of its tick, and nothing newer may come before that.

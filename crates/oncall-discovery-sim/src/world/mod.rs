@@ -3,6 +3,7 @@
 //! One queue, one clock, noise by key. [`World::run_until`] plays; everything else looks.
 
 mod age;
+mod ahead;
 mod bill;
 mod check;
 pub mod clocks;
@@ -41,6 +42,7 @@ use control::Control;
 use faults::Memory;
 use fleet::Fleet;
 use gauges::Meters;
+use oncall_consensus::Pages;
 use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_discovery::catalog::{CatalogOut, CatalogShard, Command, Entry};
 use oncall_discovery::dials::{DialError, Dials};
@@ -225,6 +227,9 @@ impl World {
     pub fn run_until(&mut self, limit: Micros) {
         while let Some((_, event)) = self.shared.queue.pop_until(limit) {
             self.shared.totals.events += 1;
+            if self.shared.queue.is_fresh() {
+                self.fetch_ahead();
+            }
             self.play(event);
             if !self.control.effects.is_empty() {
                 self.settle();
@@ -421,7 +426,7 @@ impl World {
     }
 
     /// The instances.
-    pub fn instances(&self) -> &[Instance] {
+    pub fn instances(&self) -> &Pages<Instance> {
         &self.fleet.instances
     }
 

@@ -194,7 +194,7 @@ impl World {
             word(group.catalog.audit().written());
             word(group.term());
         }
-        for cell in &self.plane.cells {
+        for cell in self.plane.cells.iter() {
             word(u64::from(cell.head().rev.0));
         }
         // One word for all views: the hash of so many would cost more than the seconds that it covers.

@@ -294,9 +294,10 @@ const QUANTILES: usize = 4096;
 
 /// Quantiles of the exponential distribution with mean 1, at the middles of equal parts, for hops: a look-up in
 /// place of a logarithm. One table for all worlds: a batch that is played in turns finds it in the cache.
-static TAILS: LazyLock<Vec<f32>> = LazyLock::new(|| {
-    let tail = |i: usize| -oncall_core::math::ln(1.0 - (i as f64 + 0.5) / QUANTILES as f64) as f32;
-    (0..QUANTILES).map(tail).collect()
+static TAILS: LazyLock<[f32; QUANTILES]> = LazyLock::new(|| {
+    std::array::from_fn(|i| {
+        -oncall_core::math::ln(1.0 - (i as f64 + 0.5) / QUANTILES as f64) as f32
+    })
 });
 
 /// One hop: base and mean of the exponential part, microseconds.
@@ -306,6 +307,14 @@ pub struct Hop {
     pub base: f64,
     /// Mean of the rest.
     pub tail: f64,
+}
+
+impl Hop {
+    /// Its delay for a random word.
+    #[inline]
+    pub(crate) fn of(self, word: u64) -> Micros {
+        (self.base + self.tail * f64::from(TAILS[(word >> 52) as usize])) as Micros
+    }
 }
 
 /// Catalog to relay, same region.
@@ -368,8 +377,7 @@ impl Shared {
     /// A delay of one hop, keyed.
     #[inline]
     pub(crate) fn hop(&self, hop: Hop, draw: Draw, entity: u64, index: u64) -> Micros {
-        let at = (self.noise.word(draw, entity, index) >> 52) as usize;
-        (hop.base + hop.tail * f64::from(TAILS[at])) as Micros
+        hop.of(self.noise.word(draw, entity, index))
     }
 
     /// A number that no other draw of this kind uses.

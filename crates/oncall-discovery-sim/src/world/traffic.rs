@@ -9,6 +9,7 @@ use super::shared::Shared;
 use crate::ledger::{REMOTE, Sub};
 use crate::queue::Micros;
 use crate::topology::{REGIONS, Service, Topology};
+use oncall_consensus::Pages;
 use oncall_discovery::distrib::Cursor;
 use oncall_discovery::policy::{
     Access, Failover, OwnerView, Ownership, REGIONS_MAX, RegionSet, ServicePolicy,
@@ -63,7 +64,7 @@ pub(crate) struct Traffic {
     /// For each subscription the one of the same proxy and service at home.
     pub(crate) twin: Arc<[u32]>,
     /// Refused micro-requests a second, by subscription at home.
-    refused: Vec<u32>,
+    refused: Pages<u32>,
     /// Whether each proxy's views are too old for strict services (1) and for ordinary ones (2).
     pub(crate) aged: Vec<u8>,
     /// Largest number of retries of the second before.
@@ -136,7 +137,7 @@ impl Traffic {
             is_watched: vec![false; topology.cells()],
             rules: [(-1.0, -1.0); REGIONS],
             twin: twins(topology, proxies_of_subs, sub_cell),
-            refused: vec![0; sub_cell.len()],
+            refused: std::iter::repeat_n(0, sub_cell.len()).collect(),
             aged: vec![0; topology.nodes.len()],
             retries_max: 0,
             told: Vec::new(),
@@ -288,8 +289,9 @@ impl Full {
         }
         self.ledger.set_lambda(now, home, local, left);
         self.ledger.set_degraded(now, home, local, too_old == Some(AgeAction::Degrade));
-        let before = std::mem::replace(&mut self.traffic.refused[local], refused);
+        let before = self.traffic.refused[local];
         if before != refused {
+            self.traffic.refused[local] = refused;
             let sum = self.ledger.policy_refused(home) + u64::from(refused) - u64::from(before);
             self.ledger.set_policy_refused(now, home, sum);
         }

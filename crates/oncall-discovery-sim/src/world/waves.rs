@@ -38,14 +38,23 @@ impl Full {
 
     /// One tick of a wave.
     pub(crate) fn on_wave(&mut self, shared: &mut Shared, slot: u32, tick: u32) {
-        let Some(wave) = self.waves.get(slot) else { return };
+        let Some(wave) = self.waves.get_mut(slot) else { return };
         let ticks = wave.first.len() as u32 - 1;
         let range = wave.first[tick as usize] as usize..wave.first[tick as usize + 1] as usize;
-        for at in range {
-            let Some(delivery) = self.waves.get(slot).map(|wave| wave.deliveries[at]) else {
-                return;
-            };
+        let deliveries = std::mem::take(&mut wave.deliveries);
+        // What they look at is fetched for all of them at once; see `World::fetch_ahead`.
+        let due = &deliveries[range];
+        for &delivery in due {
+            self.fetch_sub(delivery);
+        }
+        for &delivery in due {
+            self.fetch_proxy(delivery);
+        }
+        for &delivery in due {
             self.deliver(shared, delivery);
+        }
+        if let Some(wave) = self.waves.get_mut(slot) {
+            wave.deliveries = deliveries;
         }
         if tick + 1 < ticks {
             shared.push(shared.now() + TICK, Event::Wave { slot, tick: tick + 1 });

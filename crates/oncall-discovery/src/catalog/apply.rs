@@ -478,7 +478,8 @@ impl CatalogShard {
             self.by_instance.insert(u64::from(instance.0), at as u32, hash);
         }
         // Owners stay even where their row went: an older process must not get the address back.
-        for owner in &mut self.owners {
+        for at in 0..self.owners.len() {
+            let owner = &mut self.owners[at];
             owner.row = moved.get(owner.row as usize).copied().unwrap_or(NIL);
         }
         out.moved = Some(moved);

@@ -1,6 +1,8 @@
 //! A hash index from keys to positions of a table that holds the keys itself. Never iterated, so the order of
 //! its places cannot leak; a flat vector, so that cloning a shard is a copy of memory.
 
+use std::sync::Arc;
+
 use oncall_core::streams::scramble;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +10,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Index {
     /// Position plus one; zero is free. Its length is a power of two.
-    places: Vec<u32>,
+    /// Copies share them until one of them adds a position, which is seldom.
+    places: Arc<Vec<u32>>,
     len: usize,
 }
 
@@ -30,7 +33,7 @@ impl Index {
     pub(super) fn insert(&mut self, hash: u64, position: u32, hash_of: impl Fn(u32) -> u64) {
         if (self.len + 1) * 4 > self.places.len() * 3 {
             let grown = vec![0; (self.places.len() * 2).max(16)];
-            for place in std::mem::replace(&mut self.places, grown) {
+            for place in std::mem::replace(&mut self.places, Arc::new(grown)).iter() {
                 if let Some(old) = place.checked_sub(1) {
                     self.put(hash_of(old), old);
                 }
@@ -41,12 +44,13 @@ impl Index {
     }
 
     fn put(&mut self, hash: u64, position: u32) {
-        let mask = self.places.len() - 1;
+        let places = Arc::make_mut(&mut self.places);
+        let mask = places.len() - 1;
         let mut at = scramble(hash) as usize & mask;
-        while self.places[at] != 0 {
+        while places[at] != 0 {
             at = (at + 1) & mask;
         }
-        self.places[at] = position + 1;
+        places[at] = position + 1;
     }
 
     /// Bytes on the heap.

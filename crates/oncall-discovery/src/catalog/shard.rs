@@ -1,5 +1,6 @@
 //! The state of a shard and how it is read (D19).
 
+use oncall_consensus::Pages;
 use oncall_core::streams::mix;
 use serde::{Deserialize, Serialize};
 
@@ -74,9 +75,9 @@ pub struct CatalogShard {
     pub(super) term: Term,
     /// Unknown instances that started before this are refused.
     pub(super) floor: u32,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Pages<Row>,
     pub(super) by_instance: Index,
-    pub(super) owners: Vec<Owner>,
+    pub(super) owners: Pages<Owner>,
     pub(super) by_address: Index,
     pub(super) cells: Vec<CellRow>,
     /// Place in `cells` by service.
@@ -166,9 +167,9 @@ impl CatalogShard {
             incarnation: Incarnation(1),
             term: Term(0),
             floor: 0,
-            rows: Vec::new(),
+            rows: Pages::default(),
             by_instance: Index::default(),
-            owners: Vec::new(),
+            owners: Pages::default(),
             by_address: Index::default(),
             cells,
             cell_of,
@@ -310,12 +311,12 @@ impl CatalogShard {
             hash = mix(hash, u64::from(cell.revision.0) << 32 | u64::from(cell.head.0));
             hash = mix(hash, cell.checksum);
         }
-        for row in &self.rows {
+        for row in self.rows.iter() {
             let state = (row.state as u64) << 8 | u64::from(row.started);
             hash = mix(hash, self.to_record(row).endpoint().fingerprint() ^ state);
             hash = mix(hash, u64::from(row.revision.0) << 32 | u64::from(row.instance.0));
         }
-        for owner in &self.owners {
+        for owner in self.owners.iter() {
             hash = mix(hash, u64::from(owner.row) << 32 | u64::from(owner.start));
             hash = mix(hash, hash_of(owner.address));
         }
@@ -324,8 +325,8 @@ impl CatalogShard {
 
     /// Bytes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.rows.capacity() * size_of::<Row>()
-            + self.owners.capacity() * size_of::<Owner>()
+        self.rows.heap_bytes()
+            + self.owners.heap_bytes()
             + self.cells.capacity() * size_of::<CellRow>()
             + self.cell_of.capacity() * size_of::<u16>()
             + self.by_instance.heap_bytes()

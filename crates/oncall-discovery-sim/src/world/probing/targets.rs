@@ -6,6 +6,7 @@
 //! leaves are a quarter of it, all is packed.
 
 use crate::noise::{Draw, Noise};
+use oncall_consensus::Pages;
 use oncall_core::isa;
 use oncall_discovery::catalog::CatalogShard;
 use oncall_discovery::types::InstanceId;
@@ -80,7 +81,7 @@ pub(super) struct Targets {
     spans: Vec<Span>,
     list: Vec<Target>,
     /// By instance.
-    sites: Vec<Site>,
+    sites: Pages<Site>,
     /// Places of the list that belong to no bucket.
     holes: u32,
 }
@@ -100,7 +101,7 @@ const NOWHERE: u32 = u32::MAX;
 impl Targets {
     pub(super) fn new(buckets: usize) -> Self {
         let spans = vec![Span::default(); buckets];
-        Self { spans, list: Vec::new(), sites: Vec::new(), holes: 0 }
+        Self { spans, list: Vec::new(), sites: Pages::default(), holes: 0 }
     }
 
     /// The instances of the first buckets of a range in the order in which they came, and the buckets that are left:
@@ -124,18 +125,18 @@ impl Targets {
     /// The row of an instance in its catalog, where rows keep their numbers: nothing is swept here.
     #[inline]
     pub(super) fn row(&mut self, id: u32, catalog: &CatalogShard) -> Option<u32> {
-        let site = self.sites.get_mut(id as usize)?;
-        if site.row == NOWHERE {
-            site.row = catalog.row_of(InstanceId(id))?;
+        let known = self.sites.get(id as usize)?.row;
+        if known != NOWHERE {
+            return Some(known);
         }
-        Some(site.row)
+        let row = catalog.row_of(InstanceId(id))?;
+        self.sites[id as usize].row = row;
+        Some(row)
     }
 
     /// A new instance, which is not probed yet.
     pub(super) fn add(&mut self, bucket: usize, id: u32, home: u8) {
-        if self.sites.len() <= id as usize {
-            self.sites.resize(id as usize + 1, Site { place: NOWHERE, row: NOWHERE });
-        }
+        self.sites.fill_up(id as usize + 1, &Site { place: NOWHERE, row: NOWHERE });
         if self.spans[bucket].len == self.spans[bucket].room {
             if self.holes as usize > self.list.len() / 4 {
                 self.pack(8);
