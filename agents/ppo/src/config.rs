@@ -243,6 +243,22 @@ mod tests {
         assert!(error.starts_with("expected {\"dial\": [value, ..], ..} in the file: "), "{error}");
     }
 
+    /// What it says nothing of stands where the best setting has it, too.
+    #[test]
+    fn the_menu_of_discovery_begins_at_the_best_setting() {
+        let menu = grid(concat!(env!("CARGO_MANIFEST_DIR"), "/discovery_menu.json")).unwrap();
+        let spec = oncall_env::shipped("mixed-discovery").unwrap().world.spec().clone();
+        menu.check(&spec).unwrap();
+        let Grid::Menu(menu) = menu else { panic!("{menu:?}") };
+        let mut rule = oncall_planner::build_policy("static", &spec, "mixed-discovery").unwrap();
+        let mut dials = vec![0.0; spec.dials.len()];
+        rule.act(&vec![0.0; spec.signals.len()], &mut dials);
+        for (dial, stands) in spec.dials.iter().zip(dials) {
+            let begins = menu.get(dial.name).map_or(dial.default, |values| values[0]);
+            assert_eq!(begins, stands, "{}", dial.name);
+        }
+    }
+
     #[test]
     fn bad_values_are_named() {
         let error = |change: &dyn Fn(&mut Config)| {
