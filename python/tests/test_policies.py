@@ -37,12 +37,19 @@ def test_actions_are_valid(name: str, mode: str) -> None:
 @pytest.mark.parametrize("name", oncall_gym.policies("discovery"))
 def test_actions_are_valid_in_discovery(name: str, mode: str) -> None:
     env = OncallVectorEnv("pair-check-crash", 3, action_mode=mode)
-    if name == "ppo":
-        # Its weights are trained for single scenarios and mixtures, not for this pair.
-        with pytest.raises(OptionError, match="pair-check-crash"):
-            oncall_gym.load_policy(name, env)
-        return
     play(env, name, 40)
+
+
+def test_a_trained_policy_decides_by_the_clock_of_its_world() -> None:
+    """That of discovery decides every thirty seconds, however often it is asked."""
+
+    def asked(seconds: int) -> list[list[float]]:
+        env = OncallVectorEnv("mixed-discovery", 1, action_mode="box", decision_interval_s=seconds)
+        env.reset(seed=[5])
+        policy = oncall_gym.load_policy("ppo", env)
+        return [env.step(policy.act(env))[0][0].tolist() for _ in range(600 // seconds)]
+
+    assert asked(10)[2::3] == asked(30)
 
 
 def test_policies_are_listed_by_the_worlds_that_they_play() -> None:

@@ -22,6 +22,12 @@ pub enum Mode {
     Greedy,
 }
 
+/// Signals that tell the minute of the episode, of which every world has one.
+const CLOCKS: [&str; 2] = ["shift_min", "episode_min"];
+
+/// Minutes are sums of ticks; no tick is as short.
+const ROUNDING_MIN: f64 = 1e-6;
+
 /// A trained policy that plays one row.
 #[derive(Debug, Clone)]
 pub struct PpoPolicy {
@@ -34,8 +40,12 @@ pub struct PpoPolicy {
     mode: Mode,
     key: EpisodeKey,
     decisions: u64,
-    /// Ticks until the next decision.
-    rest_ticks: u32,
+    /// The signal that tells the minute, for those that do not decide at every tick, and the minute of the next
+    /// decision.
+    clock: Option<usize>,
+    due_min: f64,
+    /// Minutes that a decision stands.
+    stands_min: f64,
     observation: Vec<f32>,
     stops: Vec<i8>,
     memory: Vec<f32>,
@@ -63,7 +73,12 @@ impl PpoPolicy {
             mode,
             key: EpisodeKey::default(),
             decisions: 0,
-            rest_ticks: 0,
+            clock: (weights.meta().decision_interval_min > 1)
+                .then(|| CLOCKS.iter().find_map(|name| spec.signal(name)))
+                .flatten(),
+            due_min: f64::NEG_INFINITY,
+            stands_min: f64::from(weights.meta().decision_interval_min) * f64::from(spec.tick_s)
+                / 60.0,
             stops: vec![0; spec.dials.len()],
             memory: Vec::new(),
             scratch: Scratch::default(),
@@ -82,19 +97,19 @@ impl Policy for PpoPolicy {
         // The purpose keeps this stream apart from the world's, so the split does not matter.
         self.key = EpisodeKey::new(key.seed, key.episode, Split::Train, Generator::Pcg);
         self.decisions = 0;
-        self.rest_ticks = 0;
+        self.due_min = f64::NEG_INFINITY;
     }
 
-    /// To be called at every tick: a decision stands as long as it did in the training.
+    /// A decision stands as long as it did in the training, by the world's clock, however often this is called.
     fn act(&mut self, signals: &[f64], action: &mut [f64]) {
-        if self.rest_ticks > 0 {
-            self.rest_ticks -= 1;
+        let now_min = self.clock.map_or(f64::INFINITY, |clock| signals[clock]);
+        if now_min < self.due_min - ROUNDING_MIN {
             self.heads.decode(&self.stops, action);
             // What is pressed once is not pressed again.
             self.presses.iter().for_each(|&dial| action[dial] = 0.0);
             return;
         }
-        self.rest_ticks = self.weights.meta().decision_interval_min - 1;
+        self.due_min = now_min + self.stands_min;
         for ((index, scaler), out) in self.columns.iter().zip(&mut self.observation) {
             *out = scaler.apply(signals[*index]);
         }

@@ -47,10 +47,11 @@ static FILES: &[File] = files![
         ("mixed-hard", "mixed-hard"),
         ("all", "all"),
     ],
+    "discovery": [("mixed-discovery", "mixed-discovery")],
 ];
 
 /// World, and the scenario whose weights play the world's others.
-const GENERALISTS: &[(&str, &str)] = &[("fleet", GENERALIST)];
+const GENERALISTS: &[(&str, &str)] = &[("fleet", GENERALIST), ("discovery", "mixed-discovery")];
 
 /// Trained on `agents/ppo/all.json`, in which an episode is any of the shipped mornings of the fleet.
 pub const GENERALIST: &str = "all";
