@@ -29,7 +29,7 @@ enum Command {
     /// Writes checkpoint.safetensors (all that --resume needs), training.csv (one line an update),
     /// events.out.tfevents (for `tensorboard --logdir`) and, at the end, policy.safetensors (the
     /// weights, with how well they do) and curve.svg (the learning curve).
-    Train(Train),
+    Train(Box<Train>),
     /// Plays trained weights and rules on the same held-out episodes, and prints the table of
     /// `oncall eval`.
     Evaluate(Evaluate),
@@ -99,7 +99,7 @@ fn default_threads() -> usize {
 
 fn main() -> Result<()> {
     match Cli::parse().command {
-        Command::Train(args) => run(args),
+        Command::Train(args) => run(*args),
         Command::Evaluate(args) => evaluate(&args),
     }
 }
