@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._board_text import dial_text, number, title
+from ._board_text import dial_text, minute_signal, number, title, unseen_regions
 from ._history import Header, History
 
 if TYPE_CHECKING:
@@ -441,7 +441,7 @@ class Board:
 
     def frame(self, history: History, spec: Spec, header: Header) -> npt.NDArray[np.uint8]:
         """One picture."""
-        x = history.column("shift_min" if history.has("shift_min") else "episode_min")
+        x = history.column(minute_signal(history))
         minute = float(x[-1])
         limits = self._fit(history, header, minute)
         self._write(history, spec, header, x)
@@ -523,7 +523,7 @@ def _alarm(history: History) -> str:
     """What the badge warns of; nothing, if all is quiet."""
     if history.has("page"):
         return "PAGE" if history.last("page") > 0.5 else ""
-    if any(history.last(f"catalog_seen_r{region}", 1.0) < 0.5 for region in range(3)):
+    if unseen_regions(history):
         return "NO CONTROL PLANE"
     burns = min(history.last("burn_5min"), history.last("burn_1h"))
     return "BURNING" if burns >= BURNING else ""
@@ -532,8 +532,9 @@ def _alarm(history: History) -> str:
 def _notes(history: History) -> list[str]:
     """What is going on, in a few words."""
     notes = []
+    unseen = unseen_regions(history)
     for region in range(3):
-        if history.last(f"catalog_seen_r{region}", 1.0) < 0.5:
+        if region in unseen:
             notes.append(f"region {region}: no word from the control plane")
         elif history.last(f"quorum_r{region}", 1.0) < 0.5:
             notes.append(f"region {region}: no quorum")

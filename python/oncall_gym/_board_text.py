@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .spaces import Dial, Spec
 
-__all__ = ["ansi", "clock", "dial_text", "number"]
+__all__ = ["ansi", "clock", "dial_text", "minute_signal", "number", "unseen_regions"]
 
 WIDTH = 80
 SPARK_MIN = 40
@@ -98,8 +98,18 @@ def _state(history: History) -> str:
     """What is worst: the pager, or regions whose control plane nobody sees."""
     if history.last("page") > 0.5:
         return "** PAGE **"
-    lost = [r for r in range(3) if history.last(f"catalog_seen_r{r}", 1.0) < 0.5]
+    lost = unseen_regions(history)
     return f"** NO CONTROL PLANE {lost} **" if lost else "quiet"
+
+
+def unseen_regions(history: History) -> list[int]:
+    """Regions whose control plane nobody sees."""
+    return [r for r in range(3) if history.last(f"catalog_seen_r{r}", 1.0) < 0.5]
+
+
+def minute_signal(history: History) -> str:
+    """The signal that tells the minute of the episode, in whichever world."""
+    return "shift_min" if history.has("shift_min") else "episode_min"
 
 
 def _dials(history: History, spec: Spec) -> list[str]:
@@ -116,8 +126,7 @@ def _dials(history: History, spec: Spec) -> list[str]:
 
 def title(history: History, header: Header) -> str:
     """Scenario, seed, minute and clock."""
-    played = "shift_min" if history.has("shift_min") else "episode_min"
-    minute = int(history.last(played, max(0, len(history) - 1)))
+    minute = int(history.last(minute_signal(history), max(0, len(history) - 1)))
     parts = [
         f"{header.scenario}",
         f"seed {header.seed}",
