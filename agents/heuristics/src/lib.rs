@@ -43,5 +43,6 @@ pub mod tuned;
 
 pub use oncall_core::{Policy, PolicyKey};
 pub use param::Param;
+pub use policies::trained::player;
 pub use registry::{Description, build, build_for, describe, names, names_for};
 pub use spec::{PolicyError, PolicySpec};

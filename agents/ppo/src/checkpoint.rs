@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// Rises when the layout of the file changes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const KEY: &str = "oncall-ppo";
 
 /// What is trained, from which seed and for how long.
@@ -83,6 +83,8 @@ pub struct Checkpoint {
     pub scale: ReturnScale,
     /// State of each row.
     pub rows: Vec<Vec<u8>>,
+    /// What the rule that is played over remembers, as many numbers for each row; none without one.
+    pub memories: Vec<f64>,
 }
 
 impl Checkpoint {
@@ -116,6 +118,7 @@ impl Checkpoint {
             ("scale.moments", Dtype::F64, 3, doubles(&moments)),
             ("scale.sums", Dtype::F64, self.scale.sums.len(), doubles(&self.scale.sums)),
             ("rows.ends", Dtype::F64, ends.len(), doubles(&ends)),
+            ("memories", Dtype::F64, self.memories.len(), doubles(&self.memories)),
             ("rows.states", Dtype::U8, self.rows.iter().map(Vec::len).sum(), self.rows.concat()),
         ];
         let views = arrays
@@ -155,6 +158,7 @@ impl Checkpoint {
             mean: singles(&file, "inputs.mean")?,
             factor: singles(&file, "inputs.factor")?,
         };
+        let memories = doubles(&file, "memories")?;
         let states = array(&file, "rows.states", Dtype::U8)?;
         let ends = doubles(&file, "rows.ends")?;
         let mut start = 0;
@@ -169,7 +173,7 @@ impl Checkpoint {
         let lengths = [adam.mean.len(), adam.square.len()];
         ensure!(lengths == [params.len(); 2], "adam = {lengths:?}: expected {}", params.len());
         let Header { task, update, seconds, .. } = header;
-        Ok(Self { task, update, seconds, params, adam, inputs, scale, rows })
+        Ok(Self { task, update, seconds, params, adam, inputs, scale, rows, memories })
     }
 
     /// Reads a file.
@@ -233,6 +237,7 @@ mod tests {
             inputs: Affine { mean: vec![0.25, -1.0], factor: vec![3.0, 1e9] },
             scale,
             rows: vec![vec![1, 2, 3], vec![], vec![255; 10]],
+            memories: vec![0.5, f64::NEG_INFINITY, -3.0],
         }
     }
 

@@ -7,8 +7,9 @@
 use crate::config::Config;
 use crate::hindsight::Hindsight;
 use crate::params::Networks;
+use crate::rules::Rules;
 use crate::teacher::Teachers;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use oncall_core::streams::{Purpose, mix, row_seed};
 use oncall_core::{EpisodeKey, Generator, Split};
 use oncall_env::{Actions, AnyVecEnv, Autoreset, Columns, EpisodeStats, Options, Scenario, Seeds};
@@ -61,6 +62,8 @@ struct Worker {
     env: AnyVecEnv,
     heads: Heads,
     keys: Vec<EpisodeKey>,
+    /// Whose decisions the actor deviates from, if there is such a rule.
+    over: Option<Rules>,
     /// Who decides instead of the actor, as long as there is one.
     teachers: Option<Teachers>,
     /// What the rows show now, as the networks take it.
@@ -178,9 +181,16 @@ impl Collector {
         self.workers.iter().flat_map(rows).map(|state| Ok(state?)).collect()
     }
 
-    /// Goes on where [`Collector::save`] was called, with any number of threads.
-    pub fn load(&mut self, states: &[Vec<u8>]) -> Result<()> {
-        let mut states = states;
+    /// What the rule that is played over remembers of the rows; nothing without one.
+    pub fn memories(&self) -> Result<Vec<f64>> {
+        let rules = self.workers.iter().filter_map(|worker| worker.over.as_ref());
+        Ok(rules.map(Rules::memories).collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// Goes on where [`Collector::save`] and [`Collector::memories`] were called, with any number of threads.
+    pub fn load(&mut self, states: &[Vec<u8>], memories: &[f64]) -> Result<()> {
+        let (mut states, mut memories) = (states, memories);
+        let each = memories.len() / states.len().max(1);
         for worker in &mut self.workers {
             let rows: Vec<usize> = (0..worker.env.num_envs()).collect();
             let (own, rest) = states.split_at_checked(rows.len()).context("too few saved rows")?;
@@ -188,7 +198,14 @@ impl Collector {
             worker.env.load(&rows, &own)?;
             worker.look()?;
             states = rest;
+            if let Some(over) = &mut worker.over {
+                let (own, rest) =
+                    memories.split_at_checked(rows.len() * each).context("too few memories")?;
+                over.recall(own)?;
+                memories = rest;
+            }
         }
+        ensure!(memories.is_empty(), "memories: expected none without a rule");
         Ok(())
     }
 }
@@ -228,7 +245,12 @@ impl Worker {
             EpisodeKey::new(mix(seed, ACTOR), row as u64, Split::Train, Generator::Pcg)
         };
         let mut worker = Self {
-            heads: Heads::on(env.spec(), &config.grid)?,
+            heads: Heads::on(env.spec(), &config.grid, config.over.is_some())?,
+            over: config
+                .over
+                .as_deref()
+                .map(|rule| Rules::new(rule, Some(&scenario.name), &env))
+                .transpose()?,
             teachers: None,
             keys: rows.clone().map(key).collect(),
             inputs: Affine::identity(env.obs_len()),
@@ -320,7 +342,11 @@ impl Worker {
                 self.heads.sample(logits, &mut stream, &mut self.weights, stops)
             };
             part.stops[sample * heads..][..heads].copy_from_slice(stops);
-            self.heads.decode(stops, &mut self.actions[row * heads..][..heads]);
+            let action = &mut self.actions[row * heads..][..heads];
+            if let Some(over) = &mut self.over {
+                over.act(&self.env, row, action)?;
+            }
+            self.heads.decode(stops, action);
             part.observations[sample * observation..][..observation]
                 .copy_from_slice(&self.observations[row * observation..][..observation]);
             part.contexts[sample * context..][..context]
@@ -393,6 +419,7 @@ struct Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FIRST_SHARE;
     use crate::params::Layout;
     use std::collections::BTreeSet;
 
@@ -404,7 +431,7 @@ mod tests {
         let spec = scenario.world.spec();
         let inputs = spec.columns_of(oncall_core::View::Operator).len();
         let layout = Layout::new((inputs, 3), 16, Heads::of(spec).logits());
-        let networks = layout.networks(&layout.start((spec, &Heads::of(spec)), 5));
+        let networks = layout.networks(&layout.start((spec, &Heads::of(spec)), FIRST_SHARE, 5));
         (scenario, config, networks)
     }
 
@@ -442,11 +469,47 @@ mod tests {
         let mut other = Collector::new(&scenario, &config, 1, 2).unwrap();
         // Draws follow from the seed, so that must be the same.
         let mut fresh = Collector::new(&scenario, &config, 9, 2).unwrap();
-        fresh.load(&saved).unwrap();
+        fresh.load(&saved, &[]).unwrap();
         assert_eq!(play(&mut fresh, &networks, 3, 3), known);
-        other.load(&saved).unwrap();
+        other.load(&saved, &[]).unwrap();
         assert_ne!(play(&mut other, &networks, 3, 3), known);
-        assert!(fresh.load(&saved[..5]).is_err());
+        assert!(fresh.load(&saved[..5], &[]).is_err());
+        assert!(fresh.load(&saved, &[1.0]).is_err());
+    }
+
+    /// Over a rule that remembers: what it remembers is saved with the rows, and goes to whichever worker has them.
+    #[test]
+    fn a_saved_collector_goes_on_over_a_rule() {
+        let scenario = oncall_env::shipped("mixed-discovery").unwrap();
+        let config = Config {
+            rows: 3,
+            horizon: 30,
+            minibatch: 90,
+            decision_interval: 3,
+            over: Some("operator".to_owned()),
+            ..Config::default()
+        };
+        let spec = scenario.world.spec();
+        let inputs = spec.columns_of(oncall_core::View::Operator).len();
+        let heads = Heads::on(spec, &config.grid, true).unwrap();
+        let mut collector = Collector::new(&scenario, &config, 9, 2).unwrap();
+        let layout = Layout::new((inputs, collector.shape().context), 8, heads.logits());
+        let networks = layout.networks(&layout.start((spec, &heads), 0.999, 5));
+        let play = |collector: &mut Collector, time: u64| {
+            let mut rollout = Rollout::new(collector.shape());
+            collector.collect(&networks, 30 * time, &mut rollout).unwrap();
+            rollout
+        };
+        play(&mut collector, 0);
+        let (saved, memories) = (collector.save().unwrap(), collector.memories().unwrap());
+        let known = play(&mut collector, 1);
+        for threads in [1, 3] {
+            let mut fresh = Collector::new(&scenario, &config, 9, threads).unwrap();
+            fresh.load(&saved, &memories).unwrap();
+            assert_eq!(fresh.memories().unwrap(), memories);
+            assert_eq!(play(&mut fresh, 1), known);
+            assert!(fresh.load(&saved, &[]).is_err());
+        }
     }
 
     /// Values, next values and rewards against the definition, with episodes ending in between.

@@ -58,6 +58,17 @@ pub struct Config {
     /// are not in it are never turned.
     #[arg(long, value_parser = grid, default_value = "stops", value_name = "stops|fine|FILE")]
     pub grid: Grid,
+    /// A rule whose decision is the first choice of every dial, as `oncall eval` takes it: `operator`, for example.
+    /// What is learned is when to deviate from it, and to what. It must be able to save what it remembers. Of a
+    /// menu, dials that are not in it are always the rule's.
+    #[arg(long, value_name = "RULE", conflicts_with = "teacher")]
+    #[serde(default)]
+    pub over: Option<String>,
+    /// Probability of a dial's first choice before anything is learned (of a button that of the half of the rest
+    /// as well). With many dials, or over a rule that is good already, nearer to 1.
+    #[arg(long, default_value_t = FIRST_SHARE)]
+    #[serde(default = "first_share")]
+    pub first_share: f64,
     /// Added to the optimiser's denominator.
     #[arg(long, default_value_t = 1e-5)]
     pub adam_epsilon: f64,
@@ -105,9 +116,16 @@ pub struct Config {
     pub bootstrap_end: bool,
 }
 
+/// As `Spec` asks of untrained policies: they keep with 90 % and press with 5 %.
+pub const FIRST_SHARE: f64 = 0.9;
+
 /// What checkpoints of before there was a choice stand for.
 fn one() -> u32 {
     1
+}
+
+fn first_share() -> f64 {
+    FIRST_SHARE
 }
 
 /// `stops`, `fine`, or a file with a menu.
@@ -173,6 +191,12 @@ impl Config {
             if !(0.0..=max).contains(&value) {
                 bail!("{name} = {value}: expected 0..={max}");
             }
+        }
+        if !(self.first_share > 0.0 && self.first_share < 1.0) {
+            bail!("first_share = {}: expected between 0 and 1", self.first_share);
+        }
+        if let (Some(over), Some(teacher)) = (&self.over, &self.teacher) {
+            bail!("over = {over}: expected no teacher beside it, found {teacher}");
         }
         let samples = self.samples();
         if !samples.is_multiple_of(self.minibatch) || !self.minibatch.is_multiple_of(self.shards) {
@@ -269,6 +293,11 @@ mod tests {
         assert_eq!(error(&|c| c.rows = 0), "rows = 0: expected 1..=1048576");
         assert_eq!(error(&|c| c.gamma = 1.5), "gamma = 1.5: expected 0..=1");
         assert_eq!(error(&|c| c.clip = f64::NAN), "clip = NaN: expected 0..=1");
+        assert_eq!(error(&|c| c.first_share = 1.0), "first_share = 1: expected between 0 and 1");
+        let both = error(&|c| {
+            (c.over, c.teacher) = (Some("hold".to_owned()), Some("runbook".to_owned()));
+        });
+        assert_eq!(both, "over = hold: expected no teacher beside it, found runbook");
         assert!(error(&|c| c.minibatch = 3000).starts_with("minibatch = 3000: expected a divisor"));
         assert!(error(&|c| c.shards = 3).contains("that 3 shards divide"));
     }

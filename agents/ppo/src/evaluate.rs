@@ -1,6 +1,7 @@
 //! Mean return of a policy on training episodes that were not trained on.
 
 use crate::collect::row_seeds;
+use crate::rules::Rules;
 use anyhow::Result;
 use oncall_core::Split;
 use oncall_core::streams::Purpose;
@@ -23,6 +24,8 @@ pub struct Player<'a> {
     pub actor: &'a Mlp,
     /// What can be chosen.
     pub grid: &'a Grid,
+    /// The rule whose decision is the first choice, and the scenario whose parameters it has.
+    pub over: Option<(&'a str, &'a str)>,
     /// Ticks of the world that a decision stands.
     pub decision_interval: u32,
 }
@@ -60,11 +63,13 @@ fn play(
 ) -> Result<Vec<f64>> {
     let episodes = rows.len();
     let mut env = AnyVecEnv::new(scenario.world.clone(), episodes, options.clone())?;
-    let (actor, heads) = (player.actor, Heads::on(env.spec(), player.grid)?);
+    let (actor, heads) = (player.actor, Heads::on(env.spec(), player.grid, player.over.is_some())?);
     let dials = heads.count();
     let mut columns = env.columns();
     let seeds = row_seeds(&env, EVALUATION_SEED, rows);
     env.reset(Seeds::Rows(&seeds), None, &mut columns.borrow_reset())?;
+    let mut over =
+        player.over.map(|(rule, scenario)| Rules::new(rule, Some(scenario), &env)).transpose()?;
     let (mut stops, mut actions) = (vec![0_i8; episodes * dials], vec![0.0; episodes * dials]);
     let (mut scratch, mut weights) = (Scratch::default(), Vec::new());
     let mut returns = vec![None; episodes];
@@ -83,7 +88,11 @@ fn play(
                 }
             }
         }
-        for (stops, dials) in stops.chunks_exact(dials).zip(actions.chunks_exact_mut(dials)) {
+        let rows = stops.chunks_exact(dials).zip(actions.chunks_exact_mut(dials));
+        for (row, (stops, dials)) in rows.enumerate() {
+            if let Some(over) = &mut over {
+                over.act(&env, row, dials)?;
+            }
             heads.decode(stops, dials);
         }
         env.step(Actions::Policy(&actions), &mut columns.borrow())?;
@@ -111,6 +120,7 @@ pub fn mean_and_error(values: &[f64]) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FIRST_SHARE;
     use crate::params::Layout;
     use oncall_core::View;
     use oncall_eval::{Plan, run_policy};
@@ -123,9 +133,13 @@ mod tests {
             let spec = scenario.world.spec();
             let inputs = spec.columns_of(View::Operator).len();
             let layout = Layout::new((inputs, 0), 8, Heads::of(spec).logits());
-            let networks = layout.networks(&layout.start((spec, &Heads::of(spec)), 1));
-            let player =
-                Player { actor: &networks.actor, grid: &Grid::Stops, decision_interval: 1 };
+            let networks = layout.networks(&layout.start((spec, &Heads::of(spec)), FIRST_SHARE, 1));
+            let player = Player {
+                actor: &networks.actor,
+                grid: &Grid::Stops,
+                over: None,
+                decision_interval: 1,
+            };
             let found = returns(&scenario, player, Mode::Greedy, 20, 2).unwrap();
             let plan =
                 Plan { episodes: 20, split: Split::Train, seed: EVALUATION_SEED, threads: 1 };

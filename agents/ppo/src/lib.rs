@@ -6,7 +6,8 @@
 //! | [`params`] | the networks as one flat row of numbers, and where they start |
 //! | [`collect`] | roll-outs: rows played on threads with the plain forward pass |
 //! | [`hindsight`] | what was drawn for an episode, for the critic alone |
-//! | [`teacher`] | a rule to start from |
+//! | [`rules`] | a rule beside the actor, a copy for each row |
+//! | [`teacher`] | a rule to start from, whose decisions are repeated |
 //! | [`adam`] | the optimiser |
 //! | [`checkpoint`] | everything that a training needs to go on, in one file |
 //! | [`evaluate`](mod@evaluate) | mean return of a policy on fresh training episodes |
@@ -37,6 +38,7 @@ pub mod hindsight;
 pub mod log;
 pub mod params;
 pub mod records;
+pub mod rules;
 pub mod teacher;
 #[cfg(feature = "torch")]
 pub mod train;

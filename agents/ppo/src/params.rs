@@ -91,8 +91,8 @@ impl Layout {
         self.len == 0
     }
 
-    /// Where a training starts: orthogonal weights, and dials that mostly keep.
-    pub fn start(&self, (spec, heads): (&Spec, &Heads), seed: u64) -> Vec<f32> {
+    /// Where a training starts: orthogonal weights, and dials that mostly take their first choice.
+    pub fn start(&self, (spec, heads): (&Spec, &Heads), first_share: f64, seed: u64) -> Vec<f32> {
         let mut params = vec![0.0; self.len];
         let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
         for (index, array) in self.arrays.iter().enumerate() {
@@ -110,7 +110,7 @@ impl Layout {
             } else if is_last && is_actor {
                 let mut rest = out;
                 for (dial, &size) in spec.dials.iter().zip(heads.sizes()) {
-                    rest[0] = keep_logit(dial, size) as f32;
+                    rest[0] = first_logit(dial, size, first_share) as f32;
                     rest = &mut rest[size..];
                 }
             }
@@ -166,13 +166,14 @@ impl Layout {
     }
 }
 
-/// Logit of a head's first choice against zero for the others: as `Spec` asks of untrained policies,
-/// it keeps with 90 % and presses with 5 %. A lone choice needs none.
-fn keep_logit(dial: &Dial, choices: usize) -> f64 {
+/// Logit of a head's first choice against zero for the others, so that it has a share of the probability; of a
+/// button, whose press is dear, half of the rest as well. A lone choice needs none.
+fn first_logit(dial: &Dial, choices: usize, first_share: f64) -> f64 {
     if choices == 1 {
         return 0.0;
     }
-    let share = if dial.kind == DialKind::Press { 0.95 } else { 0.90 };
+    let is_button = dial.kind == DialKind::Press;
+    let share = if is_button { f64::midpoint(1.0, first_share) } else { first_share };
     ln(share / (1.0 - share) * (choices - 1) as f64)
 }
 
@@ -209,6 +210,7 @@ fn orthogonal(stream: &mut Stream, (rows, columns): (usize, usize), gain: f64, o
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FIRST_SHARE;
     use oncall_weights::Scratch;
 
     fn layout() -> (Spec, Layout) {
@@ -222,9 +224,9 @@ mod tests {
         let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
         let menu =
             [("cache_ttl_s".to_owned(), vec![60.0]), ("shed_share".to_owned(), vec![0.0, 0.5])];
-        let heads = Heads::on(&spec, &oncall_weights::Grid::Menu(menu.into())).unwrap();
+        let heads = Heads::on(&spec, &oncall_weights::Grid::Menu(menu.into()), false).unwrap();
         let layout = Layout::new((20, 4), 32, heads.logits());
-        let params = layout.start((&spec, &heads), 3);
+        let params = layout.start((&spec, &heads), FIRST_SHARE, 3);
         assert!(params.iter().all(|param| param.is_finite()));
         let bias = layout.arrays().iter().find(|array| array.name == "actor.2.bias").unwrap();
         let found = &params[bias.start..][..bias.len()];
@@ -251,7 +253,7 @@ mod tests {
     #[test]
     fn rows_or_columns_are_orthogonal() {
         let (spec, layout) = layout();
-        let params = layout.start((&spec, &Heads::of(&spec)), 3);
+        let params = layout.start((&spec, &Heads::of(&spec)), FIRST_SHARE, 3);
         for (array, gain) in
             layout.arrays().iter().step_by(2).zip([GAIN_HIDDEN, GAIN_HIDDEN, GAIN_DIALS])
         {
@@ -272,15 +274,15 @@ mod tests {
                 }
             }
         }
-        assert_ne!(params, layout.start((&spec, &Heads::of(&spec)), 4));
-        assert_eq!(params, layout.start((&spec, &Heads::of(&spec)), 3));
+        assert_ne!(params, layout.start((&spec, &Heads::of(&spec)), FIRST_SHARE, 4));
+        assert_eq!(params, layout.start((&spec, &Heads::of(&spec)), FIRST_SHARE, 3));
     }
 
     /// A policy that has learned nothing keeps its dials with 90 % and presses with 5 %.
     #[test]
     fn the_start_mostly_keeps() {
         let (spec, layout) = layout();
-        let networks = layout.networks(&layout.start((&spec, &Heads::of(&spec)), 3));
+        let networks = layout.networks(&layout.start((&spec, &Heads::of(&spec)), FIRST_SHARE, 3));
         let mut scratch = Scratch::default();
         let logits = networks.actor.forward(&[0.5; 20], &mut scratch);
         let mut start = 0;
@@ -297,7 +299,7 @@ mod tests {
     #[test]
     fn folded_parameters_take_plain_observations() {
         let (spec, layout) = layout();
-        let params = layout.start((&spec, &Heads::of(&spec)), 1);
+        let params = layout.start((&spec, &Heads::of(&spec)), FIRST_SHARE, 1);
         let column = |i: usize| i as f32 / 20.0;
         let inputs = Affine {
             mean: (0..20).map(|i| column(i) - 0.3).collect(),
@@ -318,7 +320,7 @@ mod tests {
     #[test]
     fn tensors_are_the_arrays() {
         let (spec, layout) = layout();
-        let params = layout.start((&spec, &Heads::of(&spec)), 1);
+        let params = layout.start((&spec, &Heads::of(&spec)), FIRST_SHARE, 1);
         let tensors = layout.tensors(&params);
         let flat: Vec<f32> = tensors.iter().flat_map(|tensor| tensor.values.clone()).collect();
         assert_eq!(flat, params[..flat.len()]);

@@ -3,50 +3,23 @@
 //! A policy that starts from nothing settles early for what is safe (the autoscaler on, for example)
 //! and does not find what needs several dials at once. One that starts from a rule goes on from there.
 
+use crate::rules::Rules;
 use anyhow::{Context, Result};
 use oncall_env::AnyVecEnv;
-use oncall_heuristics::{Policy, PolicyKey};
-use oncall_planner::build_policy;
 use oncall_weights::Heads;
 
-/// One copy of the rule for each row of a worker.
+/// The rule of each row of a worker, and what it wishes.
+#[derive(Debug)]
 pub struct Teachers {
-    rule: String,
-    /// Whether each row's rule is that of the scenario it plays.
-    told: bool,
-    policies: Vec<Box<dyn Policy>>,
-    signals: Vec<f64>,
+    rules: Rules,
     dials: Vec<f64>,
 }
 
-fn policy(rule: &str, env: &AnyVecEnv, scenario: &str) -> Result<Box<dyn Policy>> {
-    build_policy(rule, env.spec(), scenario).with_context(|| format!("teacher = {rule}"))
-}
-
-impl std::fmt::Debug for Teachers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Teachers").field("rows", &self.policies.len()).finish_non_exhaustive()
-    }
-}
-
 impl Teachers {
-    /// A rule as `oncall eval` takes it, with the parameters tuned for the scenario, or the honest
-    /// planner. Without a scenario each row's rule is that of the one that the row plays, of a mixture the
-    /// one that was drawn: then it knows more than who learns from it.
+    /// See [`Rules::new`].
     pub fn new(rule: &str, scenario: Option<&str>, env: &AnyVecEnv) -> Result<Self> {
-        let of = |row| policy(rule, env, scenario.unwrap_or_else(|| env.scenario_of(row)));
-        let mut policies = (0..env.num_envs()).map(of).collect::<Result<Vec<Box<dyn Policy>>>>()?;
-        for (row, policy) in policies.iter_mut().enumerate() {
-            policy.reset(key(env, row));
-            policy.told(env.scenario_of(row));
-        }
-        Ok(Self {
-            rule: rule.to_owned(),
-            told: scenario.is_none(),
-            policies,
-            signals: vec![0.0; env.spec().signals.len()],
-            dials: vec![0.0; env.spec().dials.len()],
-        })
+        let rules = Rules::new(rule, scenario, env).context("teacher")?;
+        Ok(Self { rules, dials: vec![0.0; env.spec().dials.len()] })
     }
 
     /// What the rule does in a row now, as near as the actor's choices come to it.
@@ -57,31 +30,18 @@ impl Teachers {
         heads: &Heads,
         stops: &mut [i8],
     ) -> Result<()> {
-        let taught = &mut self.policies[row];
-        if env.row(row).minute == 0 {
-            if self.told {
-                *taught = policy(&self.rule, env, env.scenario_of(row))?;
-            }
-            taught.reset(key(env, row));
-            taught.told(env.scenario_of(row));
-        }
-        env.signals(row, &mut self.signals)?;
-        taught.act(&self.signals, &mut self.dials);
+        self.rules.act(env, row, &mut self.dials)?;
         heads.encode(&self.dials, stops);
         Ok(())
     }
 }
 
-fn key(env: &AnyVecEnv, row: usize) -> PolicyKey {
-    let row = env.row(row);
-    PolicyKey { seed: row.seed, episode: row.episode }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::key;
     use oncall_env::{Options, Seeds};
-    use oncall_planner::RECEDING_NAME;
+    use oncall_planner::{RECEDING_NAME, build_policy};
 
     #[test]
     fn teachers_decide_as_they_do_alone() {

@@ -86,13 +86,15 @@ impl Trainer {
         let config = &task.config;
         config.check()?;
         let spec = scenario.world.spec();
-        let heads = Heads::on(spec, &config.grid)?;
+        let heads = Heads::on(spec, &config.grid, config.over.is_some())?;
         let explored = explored(spec, &config.explore)?;
         let inputs = spec.columns_of(View::Operator).len();
         let collector = Collector::new(&scenario, config, task.seed, threads)?;
+        // So that a rule that cannot be saved is refused before anything is played.
+        collector.memories()?;
         let context = collector.shape().context;
         let layout = Layout::new((inputs, context), config.hidden, heads.logits());
-        let params = layout.start((spec, &heads), task.seed);
+        let params = layout.start((spec, &heads), config.first_share, task.seed);
         let samples = config.samples();
         Ok(Self {
             rollout: Rollout::new(collector.shape()),
@@ -132,7 +134,7 @@ impl Trainer {
         let width = trainer.inputs.mean.len();
         let found = [checkpoint.inputs.mean.len(), checkpoint.inputs.factor.len()];
         ensure!(found == [width; 2], "inputs = {found:?}: expected {width}");
-        trainer.collector.load(&checkpoint.rows)?;
+        trainer.collector.load(&checkpoint.rows, &checkpoint.memories)?;
         trainer.collector.set_inputs(&checkpoint.inputs)?;
         Ok(Self {
             inputs: checkpoint.inputs,
@@ -179,6 +181,7 @@ impl Trainer {
             inputs: self.inputs.clone(),
             scale: self.scale.clone(),
             rows: self.collector.save()?,
+            memories: self.collector.memories()?,
         })
     }
 
@@ -296,6 +299,7 @@ impl Trainer {
             seed: self.task.seed,
             steps: (self.task.config.warm_up + self.update) * self.task.config.samples() as u64,
             grid: self.task.config.grid.clone(),
+            over: self.task.config.over.clone(),
             mode: Mode::Sample,
             evaluation: None,
         };
@@ -317,6 +321,7 @@ impl Trainer {
         let player = Player {
             actor: &actor,
             grid: &config.grid,
+            over: config.over.as_deref().map(|rule| (rule, &*self.scenario.name)),
             decision_interval: config.decision_interval,
         };
         let found = returns(&self.scenario, player, mode, episodes, self.threads)?;

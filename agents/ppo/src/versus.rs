@@ -6,11 +6,12 @@ use oncall_core::Split;
 use oncall_env::{AnyWorld, Scenario};
 use oncall_eval::score::reference;
 use oncall_eval::{
-    Contender, Plan, PolicyEpisodes, Report, ScenarioEpisodes, episode_minutes, run_made,
-    run_policy,
+    Contender, EvalError, Plan, PolicyEpisodes, Report, ScenarioEpisodes, episode_minutes,
+    run_made, run_policy,
 };
+use oncall_heuristics::{Policy, player};
 use oncall_weights::file::META_KEY;
-use oncall_weights::{Meta, PpoPolicy, Weights};
+use oncall_weights::{Meta, Weights};
 use safetensors::SafeTensors;
 use std::path::Path;
 use std::sync::Arc;
@@ -88,13 +89,15 @@ pub fn evaluate(
         let is_new = rules[..index].iter().all(|other| other.name != rule.name);
         ensure!(is_new, "policies = {}: expected each name once", rule.name);
     }
-    let policy = PpoPolicy::new(Arc::new(weights.clone()), spec, weights.meta().mode)?;
+    let weights = Arc::new(weights.clone());
+    let make =
+        || -> Result<Box<dyn Policy>, EvalError> { Ok(Box::new(player(weights.clone(), spec)?)) };
     let mut played = ScenarioEpisodes::new(scenario);
     played.policies.push(PolicyEpisodes {
         name: NAME.to_owned(),
         params: Vec::new(),
         is_rule: false,
-        episodes: run_made(scenario, &|| Ok(Box::new(policy.clone())), plan, progress)?,
+        episodes: run_made(scenario, &make, plan, progress)?,
     });
     for rule in rules {
         let resolved =
@@ -112,6 +115,7 @@ pub fn evaluate(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::FIRST_SHARE;
     use crate::evaluate::{Player, returns};
     use crate::params::Layout;
     use oncall_core::View;
@@ -136,11 +140,16 @@ mod tests {
             seed: 1,
             steps: 0,
             grid: Grid::Stops,
+            over: None,
             mode: Mode::Sample,
             evaluation: None,
         };
-        Weights::new(meta, layout.tensors(&layout.start((spec, &Heads::of(spec)), 1)), spec)
-            .unwrap()
+        Weights::new(
+            meta,
+            layout.tensors(&layout.start((spec, &Heads::of(spec)), FIRST_SHARE, 1)),
+            spec,
+        )
+        .unwrap()
     }
 
     const PLAN: Plan =
@@ -157,8 +166,12 @@ mod tests {
         let policies = &report.scenarios[0].policies;
         let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
         assert_eq!(names, [NAME, "hold", "runbook"]);
-        let player =
-            Player { actor: weights.actor(), grid: &Grid::Stops, decision_interval: INTERVAL };
+        let player = Player {
+            actor: weights.actor(),
+            grid: &Grid::Stops,
+            over: None,
+            decision_interval: INTERVAL,
+        };
         let own = returns(&scenario, player, Mode::Sample, PLAN.episodes, 1).unwrap();
         let own = own.iter().sum::<f64>() / own.len() as f64;
         assert!((policies[0].return_.mean - own).abs() < 1e-9, "{own}");
@@ -166,6 +179,42 @@ mod tests {
         for (found, known) in policies[1..].iter().zip(&known.scenarios[0].policies) {
             assert_eq!(found.return_.mean, known.return_.mean);
         }
+    }
+
+    /// A policy that never deviates is its rule, at the pace of its decisions; one that does, is what the training's
+    /// own evaluation finds.
+    #[test]
+    fn over_a_rule_the_same_episodes_are_played() {
+        let scenario = oncall_env::shipped("control-plane-outage").unwrap();
+        let spec = scenario.world.spec();
+        let heads = Heads::on(spec, &Grid::Stops, true).unwrap();
+        let layout = Layout::new((spec.columns_of(View::Operator).len(), 0), 8, heads.logits());
+        let plan = Plan { episodes: 3, ..PLAN };
+        let mut found = Vec::new();
+        for (first_share, mode) in [(0.9, Mode::Greedy), (0.995, Mode::Sample)] {
+            let meta = Meta {
+                world: spec.world.to_owned(),
+                spec_hash: oncall_core::hex(spec.hash()),
+                over: Some("operator".to_owned()),
+                mode,
+                ..weights(&oncall_env::shipped("spike").unwrap()).meta().clone()
+            };
+            let params = layout.start((spec, &heads), first_share, 1);
+            let weights = Weights::new(meta, layout.tensors(&params), spec).unwrap();
+            let report = evaluate(&scenario, &weights, &[], plan, &|_| ()).unwrap();
+            let player = Player {
+                actor: weights.actor(),
+                grid: &Grid::Stops,
+                over: Some(("operator", "spike")),
+                decision_interval: INTERVAL,
+            };
+            let own = returns(&scenario, player, mode, plan.episodes, 1).unwrap();
+            let own = own.iter().sum::<f64>() / own.len() as f64;
+            let of_table = report.scenarios[0].policies[0].return_.mean;
+            assert!((of_table - own).abs() < 1e-9, "{own} {of_table}");
+            found.push(own);
+        }
+        assert_ne!(found[0], found[1]);
     }
 
     #[test]

@@ -106,6 +106,55 @@ fn a_resumed_training_ends_with_the_same_bits() {
     assert_eq!(fs::read(weights_path(&known.0)).unwrap(), bytes);
 }
 
+/// Over a rule that remembers, in the middle of its episodes.
+#[test]
+fn a_resumed_training_over_a_rule_ends_with_the_same_bits() {
+    let config = Config {
+        rows: 4,
+        horizon: 15,
+        minibatch: 60,
+        hidden: 8,
+        warm_up: 1,
+        decision_interval: 3,
+        over: Some("operator".to_owned()),
+        first_share: 0.99,
+        ..Config::default()
+    };
+    let start = || {
+        let scenario = oncall_env::shipped("control-plane-outage").unwrap();
+        let steps = 4 * config.samples() as u64;
+        (Task::new(&scenario, 5, steps, config.clone()).unwrap(), scenario)
+    };
+    let play = |folder: &Folder, resume: bool, dies_at: f64| {
+        let (task, scenario) = start();
+        let run = Run {
+            checkpoint_every: 1,
+            evaluation_episodes: 0,
+            ..run(folder, 1 + usize::from(resume))
+        };
+        std::panic::catch_unwind(|| {
+            train(scenario, &task, &run, resume, &mut |line| {
+                assert!(line.update < dies_at, "killed");
+            })
+        })
+        .is_ok_and(|trained| trained.is_ok())
+    };
+    let (whole, killed) = (Folder::new("over-whole"), Folder::new("over-killed"));
+    assert!(play(&whole, false, f64::INFINITY) && !play(&killed, false, 3.0));
+    let checkpoint = Checkpoint::read(&killed.0.join("checkpoint.safetensors")).unwrap();
+    assert_eq!((checkpoint.update, checkpoint.memories.len()), (2, 4 * 15));
+    assert!(play(&killed, true, f64::INFINITY));
+    let bytes = |folder: &Folder| fs::read(weights_path(&folder.0)).unwrap();
+    assert_eq!(bytes(&killed), bytes(&whole));
+    let weights = Weights::from_bytes(&bytes(&whole), start().1.world.spec()).unwrap();
+    assert_eq!(weights.meta().over.as_deref(), Some("operator"));
+    let (_, scenario) = start();
+    let refused = Config { over: Some("oracle".to_owned()), ..config.clone() };
+    let task = Task::new(&scenario, 5, 60, refused).unwrap();
+    let error = Trainer::new(scenario, task, 1).err().unwrap().to_string();
+    assert_eq!(error, "rule = oracle: expected one that can save what it remembers");
+}
+
 /// The program itself, killed by the system while it works.
 #[test]
 fn a_killed_program_resumes() {

@@ -62,10 +62,21 @@ pub struct Meta {
     /// What can be chosen; without it the stops.
     #[serde(default, skip_serializing_if = "Grid::is_default")]
     pub grid: Grid,
+    /// The rule whose decision is the first choice of every dial, as `oncall eval` takes it; without it the first
+    /// choice is that of the grid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<String>,
     /// How choices are to be taken from the distributions.
     pub mode: Mode,
     /// How well they do in that mode; `None` if it was not measured.
     pub evaluation: Option<Evaluation>,
+}
+
+impl Meta {
+    /// The choices of the policy; refuses a grid that does not fit.
+    pub fn heads(&self, spec: &Spec) -> Result<Heads, WeightsError> {
+        Heads::on(spec, &self.grid, self.over.is_some())
+    }
 }
 
 /// A measured return.
@@ -121,7 +132,7 @@ impl Weights {
         let view = View::from_name(&meta.view)
             .ok_or_else(|| WeightsError::value("view", &meta.view, "operator or full"))?;
         let inputs = spec.columns_of(view).len();
-        let actor = network(&tensors, "actor", inputs, Heads::on(spec, &meta.grid)?.logits())?
+        let actor = network(&tensors, "actor", inputs, meta.heads(spec)?.logits())?
             .ok_or_else(|| WeightsError::new("weights: `actor.0.weight` is missing"))?;
         let critic = network(&tensors, "critic", inputs, 1)?;
         let used = 2 * (actor.depth() + critic.as_ref().map_or(0, Mlp::depth));

@@ -1,7 +1,7 @@
 //! The action as independent categorical choices, one for each dial.
 //!
-//! The first choice of a head keeps the dial (or does not press). The others are the values of a
-//! [`Grid`].
+//! The first choice of a head keeps the dial (or does not press); over a rule it is what the rule decided. The
+//! others are the values of a [`Grid`].
 
 use crate::file::WeightsError;
 use crate::math::exp;
@@ -71,6 +71,8 @@ pub struct Heads {
     firsts: Vec<f64>,
     /// Whether they are those of a [`Grid::Menu`].
     is_menu: bool,
+    /// Whether the first choice leaves what a rule has decided.
+    is_over: bool,
 }
 
 impl Heads {
@@ -79,18 +81,20 @@ impl Heads {
         Self::spread(spec, false)
     }
 
-    /// One for each dial, with the values of a grid; refuses what [`Grid::check`] does.
-    pub fn on(spec: &Spec, grid: &Grid) -> Result<Self, WeightsError> {
+    /// One for each dial, with the values of a grid; refuses what [`Grid::check`] does. With `is_over` the first
+    /// choice is what a rule has decided, and all values of a menu come after it.
+    pub fn on(spec: &Spec, grid: &Grid, is_over: bool) -> Result<Self, WeightsError> {
         grid.check(spec)?;
         let Grid::Menu(menu) = grid else {
-            return Ok(Self::spread(spec, *grid == Grid::Fine));
+            return Ok(Self { is_over, ..Self::spread(spec, *grid == Grid::Fine) });
         };
         let heads = spec.dials.iter().map(|dial| match menu.get(dial.name) {
+            Some(values) if is_over => (values.clone(), f64::NAN),
             Some(values) => (values[1..].to_vec(), values[0]),
             None => (Vec::new(), idle(dial)),
         });
         let (values, firsts) = heads.unzip();
-        Ok(Self { is_menu: true, ..Self::new(values, firsts) })
+        Ok(Self { is_menu: true, is_over, ..Self::new(values, firsts) })
     }
 
     /// Values all over each dial's range.
@@ -107,14 +111,18 @@ impl Heads {
     pub fn new(values: Vec<Vec<f64>>, firsts: Vec<f64>) -> Self {
         let sizes: Vec<usize> = values.iter().map(|values| values.len() + 1).collect();
         assert!(sizes.iter().all(|size| *size <= 127) && firsts.len() == sizes.len(), "{sizes:?}");
-        Self { sizes, values, firsts, is_menu: false }
+        Self { sizes, values, firsts, is_menu: false, is_over: false }
     }
 
-    /// Writes the dials of choices in natural units; NaN keeps.
+    /// Writes the dials of choices in natural units; NaN keeps. Over a rule, `dials` holds what that decided.
     pub fn decode(&self, stops: &[i8], dials: &mut [f64]) {
         let heads = self.values.iter().zip(&self.firsts);
         for ((dial, &stop), (values, first)) in dials.iter_mut().zip(stops).zip(heads) {
-            *dial = if stop == 0 { *first } else { values[stop as usize - 1] };
+            match stop {
+                0 if self.is_over => (),
+                0 => *dial = *first,
+                _ => *dial = values[stop as usize - 1],
+            }
         }
     }
 
@@ -293,7 +301,7 @@ mod tests {
     #[test]
     fn a_fine_grid_spans_the_dials_in_even_steps() {
         let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
-        let heads = Heads::on(&spec, &Grid::Fine).unwrap();
+        let heads = Heads::on(&spec, &Grid::Fine, false).unwrap();
         assert_eq!(heads.sizes(), [41, 3, 22, 34, 2, 22, 3, 2]);
         for (head, dial) in spec.dials.iter().enumerate() {
             let values = &heads.values[head];
@@ -322,7 +330,7 @@ mod tests {
             ("feature", &[1.0]),
             ("rollback", &[0.0, 1.0]),
         ]);
-        let heads = Heads::on(&spec, &grid).unwrap();
+        let heads = Heads::on(&spec, &grid, false).unwrap();
         assert_eq!(heads.sizes(), [1, 1, 1, 3, 1, 1, 1, 2]);
         let mut dials = [9.0; 8];
         heads.decode(&[0, 0, 0, 2, 0, 0, 0, 1], &mut dials);
@@ -350,10 +358,29 @@ mod tests {
     }
 
     #[test]
+    fn over_a_rule_the_first_choice_is_the_rules() {
+        let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
+        let grid = menu(&[("cache_ttl_s", &[60.0, 5.0]), ("feature", &[1.0])]);
+        let heads = Heads::on(&spec, &grid, true).unwrap();
+        assert_eq!(heads.sizes(), [1, 1, 1, 3, 1, 1, 2, 1]);
+        let rule = [12.0, 1.0, f64::NAN, 30.0, 0.0, 0.5, 0.0, 1.0];
+        let decode = |stops: [i8; 8]| {
+            let mut dials = rule;
+            heads.decode(&stops, &mut dials);
+            dials.map(f64::to_bits)
+        };
+        assert_eq!(decode([0; 8]), rule.map(f64::to_bits));
+        let mut turned = rule;
+        (turned[3], turned[6]) = (60.0, 1.0);
+        assert_eq!(decode([0, 0, 0, 1, 0, 0, 1, 0]), turned.map(f64::to_bits));
+        assert_eq!(Heads::on(&spec, &Grid::Stops, true).unwrap().sizes(), Heads::of(&spec).sizes());
+    }
+
+    #[test]
     fn wrong_menus_are_named() {
         let spec = oncall_env::shipped("spike").unwrap().world.spec().clone();
         let error = |values: &[f64], name| {
-            Heads::on(&spec, &menu(&[(name, values)])).unwrap_err().to_string()
+            Heads::on(&spec, &menu(&[(name, values)]), false).unwrap_err().to_string()
         };
         let of = |values: &[f64]| error(values, "shed_share");
         assert_eq!(error(&[1.0], "wages"), "grid: wages = [1.0]: expected a dial of fleet");

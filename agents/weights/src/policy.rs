@@ -29,10 +29,11 @@ const CLOCKS: [&str; 2] = ["shift_min", "episode_min"];
 const ROUNDING_MIN: f64 = 1e-6;
 
 /// A trained policy that plays one row.
-#[derive(Debug, Clone)]
 pub struct PpoPolicy {
     weights: Arc<Weights>,
     heads: Heads,
+    /// Whose decisions it deviates from.
+    over: Option<Box<dyn Policy>>,
     /// Where each input stands in a row of signals, and how it is scaled.
     columns: Vec<(usize, Scaler)>,
     /// Dials that are buttons.
@@ -46,17 +47,42 @@ pub struct PpoPolicy {
     due_min: f64,
     /// Minutes that a decision stands.
     stands_min: f64,
+    /// The decision that stands.
+    dials: Vec<f64>,
     observation: Vec<f32>,
     stops: Vec<i8>,
     memory: Vec<f32>,
     scratch: Scratch,
 }
 
+impl std::fmt::Debug for PpoPolicy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let meta = self.weights.meta();
+        f.debug_struct("PpoPolicy")
+            .field("meta", meta)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
 impl PpoPolicy {
     /// A policy for the world of `spec`, which must be the one that the weights were checked against;
-    /// `mode` is [`Meta::mode`](crate::Meta::mode) for what was measured.
-    pub fn new(weights: Arc<Weights>, spec: &Spec, mode: Mode) -> Result<Self, WeightsError> {
+    /// `mode` is [`Meta::mode`](crate::Meta::mode) for what was measured. `over` is the rule that
+    /// [`Meta::over`](crate::Meta::over) names.
+    pub fn new(
+        weights: Arc<Weights>,
+        spec: &Spec,
+        mode: Mode,
+        over: Option<Box<dyn Policy>>,
+    ) -> Result<Self, WeightsError> {
         weights.check_spec(spec)?;
+        if weights.meta().over.is_some() != over.is_some() {
+            return Err(WeightsError::new(format!(
+                "weights: over = {:?}: expected {} to decide first",
+                weights.meta().over,
+                if over.is_some() { "no rule" } else { "this rule" }
+            )));
+        }
         let view = View::from_name(&weights.meta().view).unwrap_or(View::Operator);
         let columns: Vec<(usize, Scaler)> = spec
             .columns_of(view)
@@ -64,7 +90,8 @@ impl PpoPolicy {
             .map(|index| (index, spec.signals[index].scaler()))
             .collect();
         Ok(Self {
-            heads: Heads::on(spec, &weights.meta().grid)?,
+            heads: weights.meta().heads(spec)?,
+            over,
             observation: vec![0.0; columns.len()],
             columns,
             presses: (0..spec.dials.len())
@@ -79,6 +106,7 @@ impl PpoPolicy {
             due_min: f64::NEG_INFINITY,
             stands_min: f64::from(weights.meta().decision_interval_min) * f64::from(spec.tick_s)
                 / 60.0,
+            dials: vec![0.0; spec.dials.len()],
             stops: vec![0; spec.dials.len()],
             memory: Vec::new(),
             scratch: Scratch::default(),
@@ -98,16 +126,28 @@ impl Policy for PpoPolicy {
         self.key = EpisodeKey::new(key.seed, key.episode, Split::Train, Generator::Pcg);
         self.decisions = 0;
         self.due_min = f64::NEG_INFINITY;
+        if let Some(rule) = &mut self.over {
+            rule.reset(key);
+        }
+    }
+
+    fn told(&mut self, scenario: &str) {
+        if let Some(rule) = &mut self.over {
+            rule.told(scenario);
+        }
     }
 
     /// A decision stands as long as it did in the training, by the world's clock, however often this is called.
     fn act(&mut self, signals: &[f64], action: &mut [f64]) {
         let now_min = self.clock.map_or(f64::INFINITY, |clock| signals[clock]);
         if now_min < self.due_min - ROUNDING_MIN {
-            self.heads.decode(&self.stops, action);
+            action[..self.dials.len()].copy_from_slice(&self.dials);
             // What is pressed once is not pressed again.
             self.presses.iter().for_each(|&dial| action[dial] = 0.0);
             return;
+        }
+        if let Some(rule) = &mut self.over {
+            rule.act(signals, &mut self.dials);
         }
         self.due_min = now_min + self.stands_min;
         for ((index, scaler), out) in self.columns.iter().zip(&mut self.observation) {
@@ -122,7 +162,8 @@ impl Policy for PpoPolicy {
             }
         }
         self.decisions += 1;
-        self.heads.decode(&self.stops, action);
+        self.heads.decode(&self.stops, &mut self.dials);
+        action[..self.dials.len()].copy_from_slice(&self.dials);
     }
 }
 
@@ -152,6 +193,7 @@ pub(crate) mod testing {
             seed: 1,
             steps: 0,
             grid: crate::heads::Grid::Stops,
+            over: None,
             mode: Mode::Greedy,
             evaluation: None,
         }
@@ -159,11 +201,16 @@ pub(crate) mod testing {
 
     /// `[inputs, 16, logits]` and `[inputs, 16, 1]`.
     pub(crate) fn tensors(seed: u64) -> Vec<Tensor> {
+        tensors_for(seed, Heads::of(&spec()).logits())
+    }
+
+    /// The same for other choices.
+    pub(crate) fn tensors_for(seed: u64, logits: usize) -> Vec<Tensor> {
         let key = EpisodeKey::new(seed, 0, Split::Train, Generator::Pcg);
         let mut stream = key.stream(Purpose::Policy, 0);
         let inputs = spec().columns_of(View::Operator).len();
         let mut tensors = Vec::new();
-        for (network, outputs) in [("actor", Heads::of(&spec()).logits()), ("critic", 1)] {
+        for (network, outputs) in [("actor", logits), ("critic", 1)] {
             for (layer, (inputs, outputs)) in [(inputs, 16), (16, outputs)].into_iter().enumerate()
             {
                 for (kind, shape) in [("weight", vec![outputs, inputs]), ("bias", vec![outputs])] {
@@ -183,13 +230,14 @@ pub(crate) mod testing {
 
 #[cfg(test)]
 mod tests {
-    use super::testing::{meta, spec, tensors};
+    use super::testing::{meta, spec, tensors, tensors_for};
     use super::*;
+    use crate::file::Meta;
     use oncall_env::{Actions, AnyVecEnv, Autoreset, Options, Seeds};
 
     fn policy(mode: Mode) -> PpoPolicy {
         let weights = Weights::new(meta(), tensors(7), &spec()).unwrap();
-        PpoPolicy::new(Arc::new(weights), &spec(), mode).unwrap()
+        PpoPolicy::new(Arc::new(weights), &spec(), mode, None).unwrap()
     }
 
     fn env(rows: usize) -> AnyVecEnv {
@@ -207,7 +255,7 @@ mod tests {
             let (mut out, mut other) = (alone.columns(), batch.columns());
             alone.reset(Seeds::Root(3), None, &mut out.borrow_reset()).unwrap();
             batch.reset(Seeds::Root(3), None, &mut other.borrow_reset()).unwrap();
-            let mut policies = vec![policy(mode); rows];
+            let mut policies: Vec<PpoPolicy> = (0..rows).map(|_| policy(mode)).collect();
             for (row, policy) in policies.iter_mut().enumerate() {
                 policy.reset(PolicyKey { seed: row as u64, episode: 1 });
             }
@@ -273,7 +321,62 @@ mod tests {
         let mut other = spec();
         other.world = "discovery";
         let weights = Arc::new(Weights::new(meta(), tensors(7), &spec()).unwrap());
-        let error = PpoPolicy::new(weights, &other, Mode::Greedy).unwrap_err().to_string();
+        let error = PpoPolicy::new(weights, &other, Mode::Greedy, None).unwrap_err().to_string();
         assert!(error.contains("expected discovery"), "{error}");
+    }
+
+    /// Turns the first dial to the number of times that it was asked.
+    #[derive(Default)]
+    struct Counter(f64);
+
+    impl Policy for Counter {
+        fn reset(&mut self, _key: PolicyKey) {
+            self.0 = 0.0;
+        }
+
+        fn act(&mut self, _signals: &[f64], action: &mut [f64]) {
+            self.0 += 1.0;
+            action.fill(f64::NAN);
+            action[0] = self.0;
+        }
+    }
+
+    #[test]
+    fn a_rule_decides_first_and_as_often_as_the_policy() {
+        let of = |over: Option<&str>| {
+            let menu = [("cache_ttl_s".to_owned(), vec![30.0])];
+            let grid = crate::heads::Grid::Menu(menu.into());
+            let over = over.map(str::to_owned);
+            let meta = Meta { grid, over, decision_interval_min: 2, ..meta() };
+            let logits = meta.heads(&spec()).unwrap().logits();
+            // All logits are 0 but that of the menu's only value beyond the rule's.
+            let mut tensors = tensors_for(7, logits);
+            tensors[2].values.fill(0.0);
+            tensors[3].values.fill(0.0);
+            tensors[3].values[logits - 5] = 9.0;
+            Arc::new(Weights::new(meta, tensors, &spec()).unwrap())
+        };
+        let build = |weights: Arc<Weights>, rule: bool| {
+            let rule: Option<Box<dyn Policy>> =
+                if rule { Some(Box::<Counter>::default()) } else { None };
+            PpoPolicy::new(weights, &spec(), Mode::Greedy, rule)
+        };
+        let mut policy = build(of(Some("counter")), true).unwrap();
+        let clock = spec().signal("shift_min").unwrap();
+        let mut signals = vec![0.0; spec().signals.len()];
+        for time in 0..2 {
+            policy.reset(PolicyKey { seed: 1, episode: time });
+            for minute in 0..6 {
+                signals[clock] = f64::from(minute);
+                let mut action = [7.0; 8];
+                policy.act(&signals, &mut action);
+                assert_eq!([action[0], action[3]], [f64::from(minute / 2 + 1), 30.0]);
+                assert!([1, 2, 5, 6].iter().all(|&dial: &usize| action[dial].is_nan()));
+            }
+        }
+        let error = build(of(Some("counter")), false).unwrap_err().to_string();
+        assert_eq!(error, "weights: over = Some(\"counter\"): expected this rule to decide first");
+        let error = build(of(None), true).unwrap_err().to_string();
+        assert_eq!(error, "weights: over = None: expected no rule to decide first");
     }
 }

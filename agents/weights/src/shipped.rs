@@ -3,7 +3,6 @@
 //! of its own.
 
 use crate::file::{Weights, WeightsError};
-use crate::policy::PpoPolicy;
 use oncall_core::Spec;
 use std::sync::Arc;
 
@@ -91,14 +90,6 @@ pub fn weights(scenario: &str, spec: &Spec) -> Result<Arc<Weights>, WeightsError
     file(spec.world, scenario)?.weights(spec)
 }
 
-/// The policy of a scenario, in the mode in which it was measured. To play many rows, take the
-/// [`weights`] once and build a policy of each clone.
-pub fn policy(scenario: &str, spec: &Spec) -> Result<PpoPolicy, WeightsError> {
-    let weights = weights(scenario, spec)?;
-    let mode = weights.meta().mode;
-    PpoPolicy::new(weights, spec, mode)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +111,6 @@ mod tests {
             assert_eq!(meta.scenario_hash, format!("{:016x}", scenario.hash), "{name}");
             let found = meta.evaluation.as_ref().unwrap();
             assert!(found.split == "train" && found.episodes >= 1000, "{name}: {found:?}");
-            assert_eq!(policy(name, scenario.world.spec()).unwrap().weights().meta(), meta);
         }
     }
 

@@ -14,6 +14,17 @@ pub trait Policy: Send {
         let _ = scenario;
     }
 
+    /// What it remembers of the episode, as numbers, so that a training that plays it can be saved in the middle of
+    /// one; `None` if that cannot be.
+    fn memory(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// Goes on from what [`Policy::memory`] of the same policy gave: after the reset of that episode.
+    fn recall(&mut self, memory: &[f64]) {
+        let _ = memory;
+    }
+
     /// Decides the dials of the next step.
     ///
     /// * `signals`: a full row in the order of `Spec.signals`, natural units, as [`crate::World`]

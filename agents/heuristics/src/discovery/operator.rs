@@ -336,6 +336,19 @@ impl Policy for Operator {
         self.memory = Memory::default();
     }
 
+    fn memory(&self) -> Option<Vec<f64>> {
+        let Memory { latency_ms, lag_s, until_min } = self.memory;
+        Some([&[latency_ms, lag_s], &until_min[..]].concat())
+    }
+
+    fn recall(&mut self, memory: &[f64]) {
+        if let Some((&[latency_ms, lag_s], until_min)) = memory.split_first_chunk()
+            && let Ok(until_min) = until_min.try_into()
+        {
+            self.memory = Memory { latency_ms, lag_s, until_min };
+        }
+    }
+
     fn act(&mut self, signals: &[f64], action: &mut [f64]) {
         let desk = Desk(signals);
         self.look(desk);

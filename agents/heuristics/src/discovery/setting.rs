@@ -38,6 +38,10 @@ impl Setting {
 impl Policy for Setting {
     fn reset(&mut self, _key: PolicyKey) {}
 
+    fn memory(&self) -> Option<Vec<f64>> {
+        Some(Vec::new())
+    }
+
     fn act(&mut self, _signals: &[f64], action: &mut [f64]) {
         // Said every step: a dial takes several to arrive where it is to stand.
         action[..self.0.len()].copy_from_slice(&self.0);

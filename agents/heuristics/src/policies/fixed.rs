@@ -24,6 +24,10 @@ pub(crate) fn keep(dial: &Dial) -> f64 {
 impl Policy for Hold {
     fn reset(&mut self, _key: PolicyKey) {}
 
+    fn memory(&self) -> Option<Vec<f64>> {
+        Some(Vec::new())
+    }
+
     fn act(&mut self, _signals: &[f64], action: &mut [f64]) {
         action[..self.0.len()].copy_from_slice(&self.0);
     }

@@ -1,7 +1,7 @@
 //! The trained policy among the rules: weights that come with the project, played without libtorch.
 
-use crate::Policy;
 use crate::spec::PolicyError;
+use crate::{Policy, PolicySpec, build_for};
 use oncall_core::Spec;
 use oncall_weights::{PpoPolicy, Weights, shipped};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -29,14 +29,22 @@ pub(crate) fn policy(spec: &Spec, scenario: &str) -> Result<Box<dyn Policy>, Pol
         Some((_, place)) => place.get_or_init(read).clone()?,
         None => read()?,
     };
-    let mode = weights.meta().mode;
-    Ok(Box::new(PpoPolicy::new(weights, spec, mode).map_err(|error| failed(&error))?))
+    Ok(Box::new(player(weights, spec).map_err(|error| failed(&error))?))
+}
+
+/// A policy that plays weights in the mode that they were measured in, over the rule that they were trained over,
+/// if there is one: with the parameters tuned for the scenario of the training, whichever is played.
+pub fn player(weights: Arc<Weights>, spec: &Spec) -> Result<PpoPolicy, PolicyError> {
+    let meta = weights.meta();
+    let rule = |text: &String| build_for(&text.parse::<PolicySpec>()?, spec, &meta.scenario);
+    let (mode, over) = (meta.mode, meta.over.as_ref().map(rule).transpose()?);
+    PpoPolicy::new(weights, spec, mode, over).map_err(|error| PolicyError::new(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PolicyKey, PolicySpec, build, build_for};
+    use crate::{PolicyKey, build};
     use oncall_fleet::{dials, signals};
     use oncall_weights::shipped::GENERALIST;
 

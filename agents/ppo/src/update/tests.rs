@@ -1,6 +1,7 @@
 //! The loss and its gradient against their definitions.
 
 use super::*;
+use crate::config::FIRST_SHARE;
 use oncall_core::View;
 use oncall_core::math::{exp, ln};
 use oncall_rollout::Shape;
@@ -22,7 +23,7 @@ fn fleet(hidden: usize) -> (Model, Vec<f32>) {
     let heads = Heads::of(&spec);
     let inputs = spec.columns_of(View::Operator).len();
     let layout = Layout::new((inputs, CONTEXT), hidden, heads.logits());
-    let mut params = layout.start((&spec, &heads), 3);
+    let mut params = layout.start((&spec, &heads), FIRST_SHARE, 3);
     // Away from the start, so that every part of the network matters.
     let noise = numbers(0, params.len(), 0.05);
     params.iter_mut().zip(noise).for_each(|(param, noise)| *param += noise);

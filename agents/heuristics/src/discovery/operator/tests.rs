@@ -55,6 +55,25 @@ fn answers(symptoms: &[(usize, f64)]) -> Vec<(&'static str, f64)> {
 }
 
 #[test]
+fn what_is_remembered_can_be_saved() {
+    let mut operator = operator();
+    let mut row = calm(3.0);
+    turned(&mut operator, &row);
+    row = calm(10.0);
+    row[PLACES.unhealthy_share] = 0.5;
+    assert_ne!(turned(&mut operator, &row), []);
+    let memory = operator.memory().unwrap();
+    let mut other = self::operator();
+    other.recall(&memory);
+    assert_eq!(other.memory().unwrap(), memory);
+    let later = calm(11.0);
+    let expected = turned(&mut operator, &later);
+    assert_ne!(expected, []);
+    assert_eq!(turned(&mut other, &later), expected);
+    assert_ne!(turned(&mut self::operator(), &later), expected);
+}
+
+#[test]
 fn the_dials_are_those_of_the_world() {
     for name in DIAL_NAMES {
         assert!(SPEC.dial(name).is_some(), "{name}");
