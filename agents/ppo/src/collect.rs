@@ -62,8 +62,10 @@ struct Worker {
     env: AnyVecEnv,
     heads: Heads,
     keys: Vec<EpisodeKey>,
-    /// Whose decisions the actor deviates from, if there is such a rule.
+    /// Whose decisions the actor deviates from, if there is such a rule; and the ticks that a deviation stands, at
+    /// each of which the rule decides anew. Without a rule the environment holds decisions by itself.
     over: Option<Rules>,
+    ticks: u32,
     /// Who decides instead of the actor, as long as there is one.
     teachers: Option<Teachers>,
     /// What the rows show now, as the networks take it.
@@ -210,6 +212,29 @@ impl Collector {
     }
 }
 
+/// Writes the dials of every row at a tick of its decision: those of the choices, over what the rule does now, if
+/// there is one. What was pressed is not pressed again.
+pub(crate) fn act(
+    mut over: Option<&mut Rules>,
+    env: &AnyVecEnv,
+    heads: &Heads,
+    (stops, tick): (&[i8], u32),
+    actions: &mut [f64],
+) -> Result<()> {
+    let dials = heads.count();
+    let rows = stops.chunks_exact(dials).zip(actions.chunks_exact_mut(dials));
+    for (row, (stops, action)) in rows.enumerate() {
+        if let Some(over) = &mut over {
+            over.act(env, row, action)?;
+        }
+        heads.decode(stops, action);
+        if tick > 0 {
+            heads.release(stops, action);
+        }
+    }
+    Ok(())
+}
+
 /// As even parts as can be.
 fn split(rows: usize, parts: usize) -> Vec<usize> {
     (0..parts).map(|part| rows * (part + 1) / parts - rows * part / parts).collect()
@@ -225,9 +250,10 @@ impl Worker {
         let options = Options {
             autoreset: Autoreset::SameStep,
             split: Split::Train,
-            decision_interval_min: config.decision_interval,
+            decision_interval_min: config.rule_interval(),
             ..Options::default()
         };
+        let ticks = config.decision_interval / config.rule_interval();
         let mut env = AnyVecEnv::new(scenario.world.clone(), rows.len(), options)?;
         let mut columns = env.columns();
         let seeds = row_seeds(&env, seed, rows.clone());
@@ -236,7 +262,9 @@ impl Worker {
         let keep = vec![f64::NAN; rows.len() * dials];
         let steps = stagger(&env, config.decision_interval);
         for step in (0..steps).rev() {
-            env.step(Actions::Policy(&keep), &mut columns.borrow())?;
+            for _ in 0..ticks {
+                env.step(Actions::Policy(&keep), &mut columns.borrow())?;
+            }
             let begins = |row: usize| STAGGER_ROW * row % steps == step;
             let mask: Vec<bool> = rows.clone().map(begins).collect();
             env.reset(Seeds::Keep, Some(&mask), &mut columns.borrow_reset())?;
@@ -251,6 +279,7 @@ impl Worker {
                 .as_deref()
                 .map(|rule| Rules::new(rule, Some(&scenario.name), &env))
                 .transpose()?,
+            ticks,
             teachers: None,
             keys: rows.clone().map(key).collect(),
             inputs: Affine::identity(env.obs_len()),
@@ -298,6 +327,27 @@ impl Worker {
         let mut ended = Ended::default();
         for step in 0..part.shape.steps {
             self.decide(networks, start + step as u64, step, part)?;
+            self.play(part.rewards, part.shape.steps, step)?;
+            self.inputs.apply(&mut self.observations);
+            self.record(step, part, &mut ended);
+            let began = self.env.began().to_vec();
+            self.tell(|row| began[row]);
+        }
+        self.inputs.apply(&mut ended.observations);
+        self.appraise(networks, part, &ended);
+        Ok(ended.episodes)
+    }
+
+    /// What was decided, for as long as it stands; writes what it earns.
+    fn play(&mut self, earned: &mut [f64], steps: usize, step: usize) -> Result<()> {
+        for tick in 0..self.ticks {
+            act(
+                self.over.as_mut(),
+                &self.env,
+                &self.heads,
+                (&self.stops, tick),
+                &mut self.actions,
+            )?;
             let mut columns = Columns {
                 observations: &mut self.observations,
                 rewards: &mut self.rewards,
@@ -309,14 +359,18 @@ impl Worker {
             let began = Instant::now();
             self.env.step(Actions::Policy(&self.actions), &mut columns)?;
             self.environment += began.elapsed();
-            self.inputs.apply(&mut self.observations);
-            self.record(step, part, &mut ended);
-            let began = self.env.began().to_vec();
-            self.tell(|row| began[row]);
+            for (row, reward) in self.rewards.iter().enumerate() {
+                let earned = &mut earned[row * steps + step];
+                *earned = if tick == 0 { *reward } else { *earned + *reward };
+            }
+            let is_last = tick + 1 == self.ticks;
+            ensure!(
+                is_last || !self.env.ended().contains(&true),
+                "decision_interval = {}: expected a divisor of the episodes' lengths",
+                self.ticks
+            );
         }
-        self.inputs.apply(&mut ended.observations);
-        self.appraise(networks, part, &ended);
-        Ok(ended.episodes)
+        Ok(())
     }
 
     /// One decision of every row.
@@ -342,11 +396,6 @@ impl Worker {
                 self.heads.sample(logits, &mut stream, &mut self.weights, stops)
             };
             part.stops[sample * heads..][..heads].copy_from_slice(stops);
-            let action = &mut self.actions[row * heads..][..heads];
-            if let Some(over) = &mut self.over {
-                over.act(&self.env, row, action)?;
-            }
-            self.heads.decode(stops, action);
             part.observations[sample * observation..][..observation]
                 .copy_from_slice(&self.observations[row * observation..][..observation]);
             part.contexts[sample * context..][..context]
@@ -360,7 +409,6 @@ impl Worker {
         let Shape { steps, observation, context, .. } = part.shape;
         for row in 0..self.rewards.len() {
             let sample = row * steps + step;
-            part.rewards[sample] = self.rewards[row];
             part.ends[sample] = End::new(self.terminated[row], self.truncated[row]);
             if part.ends[sample].is_end() {
                 let last = &self.last_observations[row * observation..][..observation];

@@ -59,8 +59,9 @@ pub struct Config {
     #[arg(long, value_parser = grid, default_value = "stops", value_name = "stops|fine|FILE")]
     pub grid: Grid,
     /// A rule whose decision is the first choice of every dial, as `oncall eval` takes it: `operator`, for example.
-    /// What is learned is when to deviate from it, and to what. It must be able to save what it remembers. Of a
-    /// menu, dials that are not in it are always the rule's.
+    /// What is learned is when to deviate from it, and to what. The rule decides at every tick; a deviation stands
+    /// for the decision interval, which must divide the episodes' lengths. The rule must be able to save what it
+    /// remembers. Of a menu, dials that are not in it are always the rule's.
     #[arg(long, value_name = "RULE", conflicts_with = "teacher")]
     #[serde(default)]
     pub over: Option<String>,
@@ -219,6 +220,11 @@ impl Config {
         let start = self.teacher_learning_rate;
         let gone = update as f64 / (self.taught().max(2) - 1) as f64;
         start + (self.teacher_learning_rate_end.unwrap_or(start) - start) * gone.min(1.0)
+    }
+
+    /// Ticks between two decisions of whoever holds the dials: over a rule every one.
+    pub fn rule_interval(&self) -> u32 {
+        if self.over.is_some() { 1 } else { self.decision_interval }
     }
 
     /// Samples of a roll-out.

@@ -1,6 +1,6 @@
 //! Mean return of a policy on training episodes that were not trained on.
 
-use crate::collect::row_seeds;
+use crate::collect::{act, row_seeds};
 use crate::rules::Rules;
 use anyhow::Result;
 use oncall_core::Split;
@@ -26,7 +26,7 @@ pub struct Player<'a> {
     pub grid: &'a Grid,
     /// The rule whose decision is the first choice, and the scenario whose parameters it has.
     pub over: Option<(&'a str, &'a str)>,
-    /// Ticks of the world that a decision stands.
+    /// Ticks of the world that a decision stands; the rule decides at each of them.
     pub decision_interval: u32,
 }
 
@@ -42,7 +42,7 @@ pub fn returns(
         autoreset: Autoreset::Disabled,
         split: Split::Train,
         threads,
-        decision_interval_min: player.decision_interval,
+        decision_interval_min: if player.over.is_some() { 1 } else { player.decision_interval },
         ..Options::default()
     };
     let mut all = Vec::with_capacity(episodes);
@@ -73,6 +73,7 @@ fn play(
     let (mut stops, mut actions) = (vec![0_i8; episodes * dials], vec![0.0; episodes * dials]);
     let (mut scratch, mut weights) = (Scratch::default(), Vec::new());
     let mut returns = vec![None; episodes];
+    let ticks = player.decision_interval / options.decision_interval_min;
     let mut decision = 0;
     while returns.contains(&None) {
         let logits = actor.forward(&columns.observations, &mut scratch);
@@ -88,23 +89,19 @@ fn play(
                 }
             }
         }
-        let rows = stops.chunks_exact(dials).zip(actions.chunks_exact_mut(dials));
-        for (row, (stops, dials)) in rows.enumerate() {
-            if let Some(over) = &mut over {
-                over.act(&env, row, dials)?;
+        for tick in 0..ticks {
+            act(over.as_mut(), &env, &heads, (&stops, tick), &mut actions)?;
+            env.step(Actions::Policy(&actions), &mut columns.borrow())?;
+            let ended = env.ended().to_vec();
+            for row in (0..episodes).filter(|&row| ended[row]) {
+                returns[row].get_or_insert(env.episode_stats(row).return_);
             }
-            heads.decode(stops, dials);
+            // Shifts of a mixture differ in length: a row that is done plays on, unseen.
+            if ended.contains(&true) && returns.contains(&None) {
+                env.reset(Seeds::Keep, Some(&ended), &mut columns.borrow_reset())?;
+            }
         }
-        env.step(Actions::Policy(&actions), &mut columns.borrow())?;
         decision += 1;
-        let ended = env.ended().to_vec();
-        for row in (0..episodes).filter(|&row| ended[row]) {
-            returns[row].get_or_insert(env.episode_stats(row).return_);
-        }
-        // Shifts of a mixture differ in length: a row that is done plays on, unseen.
-        if ended.contains(&true) && returns.contains(&None) {
-            env.reset(Seeds::Keep, Some(&ended), &mut columns.borrow_reset())?;
-        }
     }
     Ok(returns.into_iter().flatten().collect())
 }

@@ -73,6 +73,8 @@ pub struct Heads {
     is_menu: bool,
     /// Whether the first choice leaves what a rule has decided.
     is_over: bool,
+    /// Dials that are buttons.
+    presses: Vec<usize>,
 }
 
 impl Heads {
@@ -94,13 +96,14 @@ impl Heads {
             None => (Vec::new(), idle(dial)),
         });
         let (values, firsts) = heads.unzip();
-        Ok(Self { is_menu: true, is_over, ..Self::new(values, firsts) })
+        Ok(Self { is_menu: true, is_over, presses: presses(spec), ..Self::new(values, firsts) })
     }
 
     /// Values all over each dial's range.
     fn spread(spec: &Spec, is_fine: bool) -> Self {
         let values = spec.dials.iter().map(|dial| values(dial, is_fine));
-        Self::new(values.collect(), spec.dials.iter().map(idle).collect())
+        let firsts = spec.dials.iter().map(idle).collect();
+        Self { presses: presses(spec), ..Self::new(values.collect(), firsts) }
     }
 
     /// Heads of these values, after a first choice each.
@@ -111,7 +114,7 @@ impl Heads {
     pub fn new(values: Vec<Vec<f64>>, firsts: Vec<f64>) -> Self {
         let sizes: Vec<usize> = values.iter().map(|values| values.len() + 1).collect();
         assert!(sizes.iter().all(|size| *size <= 127) && firsts.len() == sizes.len(), "{sizes:?}");
-        Self { sizes, values, firsts, is_menu: false, is_over: false }
+        Self { sizes, values, firsts, is_menu: false, is_over: false, presses: Vec::new() }
     }
 
     /// Writes the dials of choices in natural units; NaN keeps. Over a rule, `dials` holds what that decided.
@@ -123,6 +126,13 @@ impl Heads {
                 0 => *dial = *first,
                 _ => *dial = values[stop as usize - 1],
             }
+        }
+    }
+
+    /// Takes back the presses of choices that stand: what was pressed once is not pressed again.
+    pub fn release(&self, stops: &[i8], dials: &mut [f64]) {
+        for &dial in self.presses.iter().filter(|&&dial| stops[dial] != 0) {
+            dials[dial] = 0.0;
         }
     }
 
@@ -232,6 +242,12 @@ impl Heads {
     }
 }
 
+/// Places of the buttons.
+fn presses(spec: &Spec) -> Vec<usize> {
+    let is_press = |&dial: &usize| spec.dials[dial].kind == DialKind::Press;
+    (0..spec.dials.len()).filter(is_press).collect()
+}
+
 /// What leaves a dial alone.
 fn idle(dial: &Dial) -> f64 {
     if dial.kind == DialKind::Press { 0.0 } else { f64::NAN }
@@ -290,6 +306,12 @@ mod tests {
         assert_eq!(dials[..3], [17.0, 1.0, 0.4]);
         assert!(dials[3].is_nan() && dials[6].is_nan());
         assert_eq!((dials[4], dials[5], dials[7]), (1.0, 0.5, 0.0));
+        // A decision that stands is not pressed again; what the other dials say is.
+        heads.release(&[17, 2, 1, 0, 1, 3, 0, 0], &mut dials);
+        assert_eq!((dials[0], dials[4], dials[5], dials[7]), (17.0, 0.0, 0.5, 0.0));
+        dials[7] = 1.0;
+        heads.release(&[0; 8], &mut dials);
+        assert_eq!(dials[7], 1.0, "a press of somebody else");
         let mut stops = [9; 8];
         heads.encode(&[17.4, 0.0, f64::NAN, 599.0, 0.0, 0.4, 1.0, 1.0], &mut stops);
         assert_eq!(stops, [17, 1, 0, 12, 0, 3, 2, 1]);

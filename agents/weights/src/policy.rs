@@ -4,7 +4,7 @@ use crate::file::{Weights, WeightsError};
 use crate::heads::Heads;
 use crate::network::Scratch;
 use oncall_core::streams::Purpose;
-use oncall_core::{DialKind, EpisodeKey, Generator, Policy, PolicyKey, Scaler, Spec, Split, View};
+use oncall_core::{EpisodeKey, Generator, Policy, PolicyKey, Scaler, Spec, Split, View};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -36,8 +36,6 @@ pub struct PpoPolicy {
     over: Option<Box<dyn Policy>>,
     /// Where each input stands in a row of signals, and how it is scaled.
     columns: Vec<(usize, Scaler)>,
-    /// Dials that are buttons.
-    presses: Vec<usize>,
     mode: Mode,
     key: EpisodeKey,
     decisions: u64,
@@ -47,8 +45,6 @@ pub struct PpoPolicy {
     due_min: f64,
     /// Minutes that a decision stands.
     stands_min: f64,
-    /// The decision that stands.
-    dials: Vec<f64>,
     observation: Vec<f32>,
     stops: Vec<i8>,
     memory: Vec<f32>,
@@ -94,9 +90,6 @@ impl PpoPolicy {
             over,
             observation: vec![0.0; columns.len()],
             columns,
-            presses: (0..spec.dials.len())
-                .filter(|&dial| spec.dials[dial].kind == DialKind::Press)
-                .collect(),
             mode,
             key: EpisodeKey::default(),
             decisions: 0,
@@ -106,7 +99,6 @@ impl PpoPolicy {
             due_min: f64::NEG_INFINITY,
             stands_min: f64::from(weights.meta().decision_interval_min) * f64::from(spec.tick_s)
                 / 60.0,
-            dials: vec![0.0; spec.dials.len()],
             stops: vec![0; spec.dials.len()],
             memory: Vec::new(),
             scratch: Scratch::default(),
@@ -137,18 +129,27 @@ impl Policy for PpoPolicy {
         }
     }
 
-    /// A decision stands as long as it did in the training, by the world's clock, however often this is called.
+    /// A decision stands as long as it did in the training, by the world's clock, however often this is called; the
+    /// rule below it, if there is one, decides at every call.
     fn act(&mut self, signals: &[f64], action: &mut [f64]) {
         let now_min = self.clock.map_or(f64::INFINITY, |clock| signals[clock]);
-        if now_min < self.due_min - ROUNDING_MIN {
-            action[..self.dials.len()].copy_from_slice(&self.dials);
-            // What is pressed once is not pressed again.
-            self.presses.iter().for_each(|&dial| action[dial] = 0.0);
-            return;
+        let is_due = now_min >= self.due_min - ROUNDING_MIN;
+        if is_due {
+            self.choose(signals, now_min);
         }
         if let Some(rule) = &mut self.over {
-            rule.act(signals, &mut self.dials);
+            rule.act(signals, action);
         }
+        self.heads.decode(&self.stops, action);
+        if !is_due {
+            self.heads.release(&self.stops, action);
+        }
+    }
+}
+
+impl PpoPolicy {
+    /// The next decision.
+    fn choose(&mut self, signals: &[f64], now_min: f64) {
         self.due_min = now_min + self.stands_min;
         for ((index, scaler), out) in self.columns.iter().zip(&mut self.observation) {
             *out = scaler.apply(signals[*index]);
@@ -162,8 +163,6 @@ impl Policy for PpoPolicy {
             }
         }
         self.decisions += 1;
-        self.heads.decode(&self.stops, &mut self.dials);
-        action[..self.dials.len()].copy_from_slice(&self.dials);
     }
 }
 
@@ -342,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_decides_first_and_as_often_as_the_policy() {
+    fn a_rule_decides_first_and_at_every_call() {
         let of = |over: Option<&str>| {
             let menu = [("cache_ttl_s".to_owned(), vec![30.0])];
             let grid = crate::heads::Grid::Menu(menu.into());
@@ -370,7 +369,7 @@ mod tests {
                 signals[clock] = f64::from(minute);
                 let mut action = [7.0; 8];
                 policy.act(&signals, &mut action);
-                assert_eq!([action[0], action[3]], [f64::from(minute / 2 + 1), 30.0]);
+                assert_eq!([action[0], action[3]], [f64::from(minute + 1), 30.0]);
                 assert!([1, 2, 5, 6].iter().all(|&dial: &usize| action[dial].is_nan()));
             }
         }
