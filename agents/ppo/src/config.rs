@@ -290,6 +290,12 @@ mod tests {
     }
 
     #[test]
+    fn the_deviations_of_discovery_are_values_of_its_dials() {
+        let grid = grid(concat!(env!("CARGO_MANIFEST_DIR"), "/discovery_deviations.json")).unwrap();
+        grid.check(oncall_env::shipped("mixed-discovery").unwrap().world.spec()).unwrap();
+    }
+
+    #[test]
     fn bad_values_are_named() {
         let error = |change: &dyn Fn(&mut Config)| {
             let mut config = Config::default();

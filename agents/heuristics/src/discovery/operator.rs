@@ -12,7 +12,7 @@
 //! | a region cannot write, or has few instances | reads may fail over |
 //! | one region's requests fail, the others' do not | proxies may eject more of what fails, and reads fail over |
 //! | a rollout on few services | wide windows, more relays before it begins, a slow pace; spread: narrow windows |
-//! | no rollout soon, nobody reconnects | fewer relays |
+//! | no rollout soon, nobody reconnects | fewer relays, a wider window of removals |
 //! | gaps, or views that stay behind | heads are named often |
 //!
 //! A pattern stands for some minutes after it was last seen. Between incidents the setting is that of
@@ -67,6 +67,7 @@ params! {
         hot_pace_per_s: 20, 10 ..= 200, "1/s"; "Pace of a hot rollout."
         spread_pace_per_s: 60, 10 ..= 200, "1/s"; "Pace of a spread rollout."
         quiet_relays: 8, 4 ..= 64, "", whole; "Relays while no rollout is near and nobody reconnects."
+        quiet_removals_ms: 0, 0 ..= 1000, "ms"; "Window of removals then: fewer relays send fewer, larger batches."
         spread_removals_ms: 50, 0 ..= 1000, "ms"; "Window of removals in a spread rollout."
         gaps_min_per_s: 1, 0.01 ..= 100, "1/s"; "Gaps from which heads are named often."
         behind_min_s: 30, 1 ..= 600, "s"; "Time that views have been behind from which heads are named often."
@@ -298,7 +299,9 @@ impl Operator {
                 wish.set(d.admission_per_s, rules.storm_admission_per_s);
                 wish.set(d.snapshot_budget_mb_s, rules.storm_snapshot_mb_s);
                 // Whoever comes back needs the relays that a quiet hour does without.
-                wish.set(d.relays_per_region, self.base[d.relays_per_region]);
+                for dial in [d.relays_per_region, d.coalesce_removals_ms] {
+                    wish.set(dial, self.base[dial]);
+                }
             }
             Pattern::Region => {
                 wish.set(d.failover_trigger_pct, rules.failover_trigger_pct);
@@ -309,7 +312,10 @@ impl Operator {
                 wish.set(d.failover_trigger_pct, rules.hard_trigger_pct);
                 wish.set(d.failover_cap_pct, rules.hard_cap_pct);
             }
-            Pattern::Quiet => wish.set(d.relays_per_region, rules.quiet_relays),
+            Pattern::Quiet => {
+                wish.set(d.relays_per_region, rules.quiet_relays);
+                wish.set(d.coalesce_removals_ms, rules.quiet_removals_ms);
+            }
             Pattern::Behind => wish.set(d.head_heartbeat_s, rules.gap_heartbeat_s),
             Pattern::Spread => {
                 wish.set(d.coalesce_removals_ms, rules.spread_removals_ms);

@@ -28,6 +28,7 @@ fn operator() -> Operator {
     // So that the tests say what the rules do, and not what a search found.
     operator.base = SPEC.dials.iter().map(|dial| dial.default).collect();
     operator.base[DIALS.relays_per_region] = operator.rules.quiet_relays;
+    operator.base[DIALS.coalesce_removals_ms] = operator.rules.quiet_removals_ms;
     operator.reset(PolicyKey::default());
     operator
 }
@@ -150,11 +151,13 @@ fn what_fails_in_one_region_only_is_left_by_its_callers() {
 fn relays_are_few_while_nothing_needs_them() {
     let mut operator = operator();
     operator.base[DIALS.relays_per_region] = 20.0;
-    assert_eq!(turned(&mut operator, &calm(1.0)), [("relays_per_region", 8.0)]);
+    operator.rules.quiet_removals_ms = 500.0;
+    let quiet = [("coalesce_removals_ms", 500.0), ("relays_per_region", 8.0)];
+    assert_eq!(turned(&mut operator, &calm(1.0)), quiet);
     let mut away = calm(2.0);
     away[PLACES.connected_share[0]] = 0.5;
     let names: Vec<&str> = turned(&mut operator, &away).into_iter().map(|dial| dial.0).collect();
-    assert!(!names.contains(&"relays_per_region"), "{names:?}");
+    assert!(quiet.iter().all(|(name, _)| !names.contains(name)), "{names:?}");
 }
 
 #[test]
