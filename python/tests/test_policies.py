@@ -40,16 +40,20 @@ def test_actions_are_valid_in_discovery(name: str, mode: str) -> None:
     play(env, name, 40)
 
 
-def test_a_trained_policy_decides_by_the_clock_of_its_world() -> None:
-    """That of discovery decides every thirty seconds, however often it is asked."""
+def test_the_rule_below_a_trained_policy_decides_whenever_it_is_asked() -> None:
+    """In discovery: what it does follows from the seed and from how often it is asked."""
 
-    def asked(seconds: int) -> list[list[float]]:
-        env = OncallVectorEnv("mixed-discovery", 1, action_mode="box", decision_interval_s=seconds)
-        env.reset(seed=[5])
+    def asked(seconds: int, seeds: list[int]) -> list[list[float]]:
+        env = OncallVectorEnv(
+            "mixed-discovery", len(seeds), action_mode="box", decision_interval_s=seconds
+        )
+        env.reset(seed=seeds)
         policy = oncall_gym.load_policy("ppo", env)
         return [env.step(policy.act(env))[0][0].tolist() for _ in range(600 // seconds)]
 
-    assert asked(10)[2::3] == asked(30)
+    every_tick = asked(10, [5])
+    assert every_tick == asked(10, [5, 6])
+    assert every_tick[2::3] != asked(30, [5])
 
 
 def test_policies_are_listed_by_the_worlds_that_they_play() -> None:
