@@ -7,7 +7,7 @@
 use crate::config::Config;
 use crate::hindsight::Hindsight;
 use crate::params::Networks;
-use crate::rules::Rules;
+use crate::rules::{Rules, pace};
 use crate::teacher::Teachers;
 use anyhow::{Context, Result, ensure};
 use oncall_core::streams::{Purpose, mix, row_seed};
@@ -247,13 +247,13 @@ impl Worker {
         seed: u64,
         rows: std::ops::Range<usize>,
     ) -> Result<Self> {
+        let (held, ticks) = pace(config.over.is_some(), config.decision_interval);
         let options = Options {
             autoreset: Autoreset::SameStep,
             split: Split::Train,
-            decision_interval_min: config.rule_interval(),
+            decision_interval_min: held,
             ..Options::default()
         };
-        let ticks = config.decision_interval / config.rule_interval();
         let mut env = AnyVecEnv::new(scenario.world.clone(), rows.len(), options)?;
         let mut columns = env.columns();
         let seeds = row_seeds(&env, seed, rows.clone());

@@ -65,8 +65,8 @@ pub struct Config {
     #[arg(long, value_name = "RULE", conflicts_with = "teacher")]
     #[serde(default)]
     pub over: Option<String>,
-    /// Probability of a dial's first choice before anything is learned (of a button that of the half of the rest
-    /// as well). With many dials, or over a rule that is good already, nearer to 1.
+    /// Probability of a dial's first choice before anything is learned; of a button, halfway from there to 1
+    /// (0.95 for 0.9). Nearer to 1 with many dials, or over a rule that is good already.
     #[arg(long, default_value_t = FIRST_SHARE)]
     #[serde(default = "first_share")]
     pub first_share: f64,
@@ -220,11 +220,6 @@ impl Config {
         let start = self.teacher_learning_rate;
         let gone = update as f64 / (self.taught().max(2) - 1) as f64;
         start + (self.teacher_learning_rate_end.unwrap_or(start) - start) * gone.min(1.0)
-    }
-
-    /// Ticks between two decisions of whoever holds the dials: over a rule every one.
-    pub fn rule_interval(&self) -> u32 {
-        if self.over.is_some() { 1 } else { self.decision_interval }
     }
 
     /// Samples of a roll-out.

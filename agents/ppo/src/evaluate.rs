@@ -1,7 +1,7 @@
 //! Mean return of a policy on training episodes that were not trained on.
 
 use crate::collect::{act, row_seeds};
-use crate::rules::Rules;
+use crate::rules::{Rules, pace};
 use anyhow::Result;
 use oncall_core::Split;
 use oncall_core::streams::Purpose;
@@ -38,17 +38,18 @@ pub fn returns(
     episodes: usize,
     threads: usize,
 ) -> Result<Vec<f64>> {
+    let (held, ticks) = pace(player.over.is_some(), player.decision_interval);
     let options = Options {
         autoreset: Autoreset::Disabled,
         split: Split::Train,
         threads,
-        decision_interval_min: if player.over.is_some() { 1 } else { player.decision_interval },
+        decision_interval_min: held,
         ..Options::default()
     };
     let mut all = Vec::with_capacity(episodes);
     for first in (0..episodes).step_by(ROWS_MAX) {
         let rows = first..episodes.min(first + ROWS_MAX);
-        all.extend(play(scenario, player, mode, rows, &options)?);
+        all.extend(play(scenario, (player, ticks), mode, rows, &options)?);
     }
     Ok(all)
 }
@@ -56,7 +57,7 @@ pub fn returns(
 /// Returns of some of the shifts, which all play at the same time.
 fn play(
     scenario: &Scenario,
-    player: Player<'_>,
+    (player, ticks): (Player<'_>, u32),
     mode: Mode,
     rows: std::ops::Range<usize>,
     options: &Options,
@@ -73,7 +74,6 @@ fn play(
     let (mut stops, mut actions) = (vec![0_i8; episodes * dials], vec![0.0; episodes * dials]);
     let (mut scratch, mut weights) = (Scratch::default(), Vec::new());
     let mut returns = vec![None; episodes];
-    let ticks = player.decision_interval / options.decision_interval_min;
     let mut decision = 0;
     while returns.contains(&None) {
         let logits = actor.forward(&columns.observations, &mut scratch);

@@ -82,6 +82,12 @@ impl Rules {
     }
 }
 
+/// How a decision that stands for some ticks is played: ticks that the environment holds the dials, and how often
+/// they are set anew. Over a rule, which decides at every tick, the environment holds nothing.
+pub(crate) fn pace(is_over: bool, decision_interval: u32) -> (u32, u32) {
+    if is_over { (1, decision_interval) } else { (decision_interval, 1) }
+}
+
 pub(crate) fn key(env: &AnyVecEnv, row: usize) -> PolicyKey {
     let row = env.row(row);
     PolicyKey { seed: row.seed, episode: row.episode }

@@ -181,8 +181,8 @@ mod tests {
         }
     }
 
-    /// A policy that never deviates is its rule, at the pace of its decisions; one that does, is what the training's
-    /// own evaluation finds.
+    /// A policy that never deviates is its rule, which decides at every tick; and either is what the training's own
+    /// evaluation finds.
     #[test]
     fn over_a_rule_the_same_episodes_are_played() {
         let scenario = oncall_env::shipped("control-plane-outage").unwrap();
@@ -201,7 +201,8 @@ mod tests {
             };
             let params = layout.start((spec, &heads), first_share, 1);
             let weights = Weights::new(meta, layout.tensors(&params), spec).unwrap();
-            let report = evaluate(&scenario, &weights, &[], plan, &|_| ()).unwrap();
+            let rules = rules("operator").unwrap();
+            let report = evaluate(&scenario, &weights, &rules, plan, &|_| ()).unwrap();
             let player = Player {
                 actor: weights.actor(),
                 grid: &Grid::Stops,
@@ -210,8 +211,9 @@ mod tests {
             };
             let own = returns(&scenario, player, mode, plan.episodes, 1).unwrap();
             let own = own.iter().sum::<f64>() / own.len() as f64;
-            let of_table = report.scenarios[0].policies[0].return_.mean;
-            assert!((of_table - own).abs() < 1e-9, "{own} {of_table}");
+            let of_table = |place: usize| report.scenarios[0].policies[place].return_.mean;
+            assert!((of_table(0) - own).abs() < 1e-9, "{own} {}", of_table(0));
+            assert_eq!(of_table(0) == of_table(1), mode == Mode::Greedy, "{}", of_table(1));
             found.push(own);
         }
         assert_ne!(found[0], found[1]);
