@@ -277,7 +277,7 @@ impl Worker {
             over: config
                 .over
                 .as_deref()
-                .map(|rule| Rules::new(rule, Some(&scenario.name), &env))
+                .map(|rule| Rules::new(("over", rule), Some(&scenario.name), &env))
                 .transpose()?,
             ticks,
             teachers: None,

@@ -69,8 +69,10 @@ fn play(
     let mut columns = env.columns();
     let seeds = row_seeds(&env, EVALUATION_SEED, rows);
     env.reset(Seeds::Rows(&seeds), None, &mut columns.borrow_reset())?;
-    let mut over =
-        player.over.map(|(rule, scenario)| Rules::new(rule, Some(scenario), &env)).transpose()?;
+    let mut over = player
+        .over
+        .map(|(rule, scenario)| Rules::new(("over", rule), Some(scenario), &env))
+        .transpose()?;
     let (mut stops, mut actions) = (vec![0_i8; episodes * dials], vec![0.0; episodes * dials]);
     let (mut scratch, mut weights) = (Scratch::default(), Vec::new());
     let mut returns = vec![None; episodes];

@@ -7,6 +7,8 @@ use oncall_planner::build_policy;
 
 /// One copy of the rule for each row of a worker.
 pub struct Rules {
+    /// The field that names it, for errors.
+    field: &'static str,
     rule: String,
     /// Whether each row's rule is that of the scenario it plays.
     told: bool,
@@ -14,8 +16,8 @@ pub struct Rules {
     signals: Vec<f64>,
 }
 
-fn policy(rule: &str, env: &AnyVecEnv, scenario: &str) -> Result<Box<dyn Policy>> {
-    build_policy(rule, env.spec(), scenario).with_context(|| format!("rule = {rule}"))
+fn policy((field, rule): (&str, &str), env: &AnyVecEnv, scenario: &str) -> Result<Box<dyn Policy>> {
+    build_policy(rule, env.spec(), scenario).with_context(|| format!("{field} = {rule}"))
 }
 
 impl std::fmt::Debug for Rules {
@@ -28,14 +30,20 @@ impl Rules {
     /// A rule as `oncall eval` takes it, with the parameters tuned for the scenario, or the honest
     /// planner. Without a scenario each row's rule is that of the one that the row plays, of a mixture the
     /// one that was drawn: then it knows more than who learns from it.
-    pub fn new(rule: &str, scenario: Option<&str>, env: &AnyVecEnv) -> Result<Self> {
-        let of = |row| policy(rule, env, scenario.unwrap_or_else(|| env.scenario_of(row)));
+    /// `field` names the rule in errors: `over`, for example.
+    pub fn new(
+        (field, rule): (&'static str, &str),
+        scenario: Option<&str>,
+        env: &AnyVecEnv,
+    ) -> Result<Self> {
+        let of = |row| policy((field, rule), env, scenario.unwrap_or_else(|| env.scenario_of(row)));
         let mut policies = (0..env.num_envs()).map(of).collect::<Result<Vec<Box<dyn Policy>>>>()?;
         for (row, policy) in policies.iter_mut().enumerate() {
             policy.reset(key(env, row));
             policy.told(env.scenario_of(row));
         }
         Ok(Self {
+            field,
             rule: rule.to_owned(),
             told: scenario.is_none(),
             policies,
@@ -48,7 +56,7 @@ impl Rules {
         let own = &mut self.policies[row];
         if env.row(row).minute == 0 {
             if self.told {
-                *own = policy(&self.rule, env, env.scenario_of(row))?;
+                *own = policy((self.field, &self.rule), env, env.scenario_of(row))?;
             }
             own.reset(key(env, row));
             own.told(env.scenario_of(row));
@@ -64,7 +72,10 @@ impl Rules {
         for policy in &self.policies {
             let memory = policy.memory();
             all.extend(memory.with_context(|| {
-                format!("rule = {}: expected one that can save what it remembers", self.rule)
+                format!(
+                    "{} = {}: expected one that can save what it remembers",
+                    self.field, self.rule
+                )
             })?);
         }
         Ok(all)
@@ -105,13 +116,17 @@ mod tests {
         let mut columns = env.columns();
         env.reset(Seeds::Root(3), None, &mut columns.borrow_reset()).unwrap();
         let error = |rule: &str| {
-            Rules::new(rule, Some("spike"), &env).unwrap().memories().unwrap_err().to_string()
+            Rules::new(("over", rule), Some("spike"), &env)
+                .unwrap()
+                .memories()
+                .unwrap_err()
+                .to_string()
         };
         assert_eq!(
             error("runbook"),
-            "rule = runbook: expected one that can save what it remembers"
+            "over = runbook: expected one that can save what it remembers"
         );
-        let hold = Rules::new("hold", Some("spike"), &env).unwrap();
+        let hold = Rules::new(("over", "hold"), Some("spike"), &env).unwrap();
         assert_eq!(hold.memories().unwrap(), [0.0; 0]);
     }
 
@@ -124,14 +139,16 @@ mod tests {
         let mut columns = env.columns();
         env.reset(Seeds::Root(5), None, &mut columns.borrow_reset()).unwrap();
         let dials = env.spec().dials.len();
-        let mut was_there = Rules::new("operator", Some(&scenario.name), &env).unwrap();
+        let mut was_there = Rules::new(("over", "operator"), Some(&scenario.name), &env).unwrap();
         let fresh = was_there.memories().unwrap();
         let mut actions = vec![0.0; 2 * dials];
         let mut differed = 0;
         for _ in 0..110 {
             let saved = was_there.memories().unwrap();
-            let mut recalled = Rules::new("operator", Some(&scenario.name), &env).unwrap();
-            let mut forgetful = Rules::new("operator", Some(&scenario.name), &env).unwrap();
+            let mut recalled =
+                Rules::new(("over", "operator"), Some(&scenario.name), &env).unwrap();
+            let mut forgetful =
+                Rules::new(("over", "operator"), Some(&scenario.name), &env).unwrap();
             recalled.recall(&saved).unwrap();
             for (row, action) in actions.chunks_exact_mut(dials).enumerate() {
                 let mut other = vec![0.0; dials];

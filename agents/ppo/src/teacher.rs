@@ -4,7 +4,7 @@
 //! and does not find what needs several dials at once. One that starts from a rule goes on from there.
 
 use crate::rules::Rules;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use oncall_env::AnyVecEnv;
 use oncall_weights::Heads;
 
@@ -18,7 +18,7 @@ pub struct Teachers {
 impl Teachers {
     /// See [`Rules::new`].
     pub fn new(rule: &str, scenario: Option<&str>, env: &AnyVecEnv) -> Result<Self> {
-        let rules = Rules::new(rule, scenario, env).context("teacher")?;
+        let rules = Rules::new(("teacher", rule), scenario, env)?;
         Ok(Self { rules, dials: vec![0.0; env.spec().dials.len()] })
     }
 

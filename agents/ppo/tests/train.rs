@@ -152,7 +152,7 @@ fn a_resumed_training_over_a_rule_ends_with_the_same_bits() {
     let refused = Config { over: Some("oracle".to_owned()), ..config.clone() };
     let task = Task::new(&scenario, 5, 60, refused).unwrap();
     let error = Trainer::new(scenario, task, 1).err().unwrap().to_string();
-    assert_eq!(error, "rule = oracle: expected one that can save what it remembers");
+    assert_eq!(error, "over = oracle: expected one that can save what it remembers");
 }
 
 /// The program itself, killed by the system while it works.
