@@ -399,7 +399,9 @@ impl Params {
 
     /// Hash of everything that changes a trajectory.
     pub fn hash(&self) -> u64 {
-        fnv1a(format!("discovery {:016x} {}", self.text_hash, self.scale.name()).as_bytes())
+        let shape = self.scale.env_shape().numbers();
+        let shape = shape.map(|number| format!("{:016x}", number.to_bits())).join(" ");
+        fnv1a(format!("discovery {:016x} {} {shape}", self.text_hash, self.scale.name()).as_bytes())
     }
 
     /// The numbers of an episode. Every number has a stream of its own, named by the kind and the key of its

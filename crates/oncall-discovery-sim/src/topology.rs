@@ -82,16 +82,17 @@ impl Scale {
     /// The numbers of the environment of this scale. What is counted for the whole fleet (the pace of a
     /// rollout, admissions, bytes of snapshots, deliveries of a relay) shrinks with it, so that the same dials
     /// bind in the same way: a rollout in one service needs more deliveries than the relays can make, one that
-    /// is spread over many a part of them.
+    /// is spread over many a part of them, and the removals of nodes that vanish are through in seconds. Not all
+    /// of that shrinks alike, since more proxies follow a service in a larger fleet; the tenth lies between the others.
     pub fn env_shape(self) -> Shape {
         let shape = self.shape();
         match self {
             Self::Full => shape,
             Self::Tenth => Shape {
-                pace_share: 0.1,
+                pace_share: 0.4,
                 admission_share: 0.1,
                 snapshot_share: 0.1,
-                relay_deliveries_per_s: 110.0,
+                relay_deliveries_per_s: 800.0,
                 ..shape
             },
             Self::Small => Shape {
@@ -175,6 +176,51 @@ impl Loss {
 impl Default for Shape {
     fn default() -> Self {
         Scale::Small.shape()
+    }
+}
+
+impl Shape {
+    /// Every number, for hashes of what changes a trajectory.
+    pub fn numbers(&self) -> [f64; 17] {
+        // Named one by one, so that a new number cannot be forgotten.
+        let Self {
+            services,
+            instances,
+            nodes,
+            subscriptions,
+            shards,
+            replicas,
+            relay_share,
+            rollout,
+            pace_share,
+            admission_share,
+            snapshot_share,
+            relay_deliveries_per_s,
+            loss: Loss { calm, burst, burst_s, between_s },
+            target_load,
+        } = *self;
+        let [services, nodes, subscriptions] = [services, nodes, subscriptions].map(f64::from);
+        let [instances, rollout] = [instances, rollout].map(f64::from);
+        let [shards, replicas] = [shards, replicas].map(f64::from);
+        [
+            services,
+            instances,
+            nodes,
+            subscriptions,
+            shards,
+            replicas,
+            relay_share,
+            rollout,
+            pace_share,
+            admission_share,
+            snapshot_share,
+            relay_deliveries_per_s,
+            calm,
+            burst,
+            burst_s,
+            between_s,
+            target_load,
+        ]
     }
 }
 
@@ -359,6 +405,39 @@ fn sizes(shape: Shape) -> Vec<u32> {
 mod tests {
     use super::*;
     use oncall_core::{EpisodeKey, Generator, Split};
+
+    /// What the relays of a fleet of the environment have to deliver, over what they can, at the default dials:
+    /// while a rollout goes on in one service that every proxy follows, while one is spread over all services, and
+    /// (seconds) after 6 % of the nodes vanish, where the changes of a service come together and each further one
+    /// costs a twentieth.
+    fn strains(scale: Scale) -> [f64; 3] {
+        let shape = scale.env_shape();
+        let relays = REGIONS as f64 * f64::from(crate::world::relays(&shape, 16.0));
+        let capacity = relays * shape.relay_deliveries_per_s;
+        let pairs = f64::from(shape.nodes) * f64::from(shape.subscriptions);
+        let pace = 83.0 * shape.pace_share;
+        let gone = 0.06 * f64::from(shape.instances) / f64::from(shape.services);
+        [
+            pace * f64::from(shape.nodes) / capacity,
+            pace * pairs / f64::from(shape.services) / capacity,
+            pairs * (1.0 + 0.05 * (gone - 1.0)) / capacity,
+        ]
+    }
+
+    #[test]
+    fn dials_bind_at_every_scale() {
+        let [small, tenth, full] = Scale::ALL.map(strains);
+        for (strain, what) in ["one service", "spread", "vanished"].into_iter().enumerate() {
+            let (a, b) = (small[strain].min(full[strain]), small[strain].max(full[strain]));
+            assert!(
+                (a * 0.99..=b).contains(&tenth[strain]),
+                "{what}: {small:?} {tenth:?} {full:?}"
+            );
+        }
+        for [one_service, spread, vanished_s] in [small, tenth, full] {
+            assert!(one_service > 1.5 && spread < 0.6 && vanished_s < 3.0);
+        }
+    }
 
     #[test]
     fn the_full_fleet_has_the_numbers_of_the_brief() {
