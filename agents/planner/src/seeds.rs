@@ -13,8 +13,9 @@ pub(crate) struct Seed {
     pub(crate) return_: f64,
 }
 
-/// All honest rules but the random one, with the parameters tuned for the scenario; in a mixture also
-/// with those for the variant that is played.
+/// All honest rules, with the parameters tuned for the scenario; in a mixture also with those for the variant
+/// that is played. Not the random one, and not the trained weights: what they are measured by must not move
+/// when they are trained again.
 pub(crate) fn play_all(
     world: &FleetWorld,
     scenario: &str,
@@ -25,10 +26,9 @@ pub(crate) fn play_all(
     world.reset(&mut opening, 0, key);
     let mut tuned_for = vec![scenario];
     tuned_for.extend(Some(world.scenario_of(&opening, 0)).filter(|variant| *variant != scenario));
-    let cheats: Vec<&str> = registry::cheats().collect();
-    let names = oncall_heuristics::names().filter(|name| *name != "random");
+    let names = oncall_heuristics::names().filter(|name| registry::is_rule(name));
     let mut seeds = Vec::new();
-    for policy in names.filter(|name| !cheats.contains(name)) {
+    for policy in names.filter(|name| *name != "random") {
         for scenario in &tuned_for {
             // A policy that cannot be built without parameters is no rule to start from.
             let Ok(mut rule) = build_for(&PolicySpec::new(policy), world.spec(), scenario) else {
