@@ -1,10 +1,11 @@
 //! CSV, one row an episode.
 //!
 //! `scenario`, `policy`, `split`, `index` (from 0; equal ones are the same morning for all policies),
-//! `seed` and `episode` (`oncall run SCENARIO --seed SEED --split SPLIT` plays it), `minutes`,
-//! `return_usd`, the reward terms by name and `budget_burned`; in a world with a pager `pages`,
-//! `minutes_to_mitigate` (empty where it never burned) and `unmitigated` (0 or 1); then the metrics of the
-//! world by name. Numbers are the shortest text that reads back the same.
+//! `seed` and `episode` (`oncall run SCENARIO --seed SEED --split SPLIT` plays it), `played` (of a mixture the
+//! scenario that the episode drew, else the scenario again), `minutes`, `return_usd`, the reward terms by
+//! name and `budget_burned`; in a world with a pager `pages`, `minutes_to_mitigate` (empty where it never
+//! burned) and `unmitigated` (0 or 1); then the metrics of the world by name. Numbers are the shortest text
+//! that reads back the same.
 
 use crate::metrics::{Outcome, table};
 use crate::report::ScenarioEpisodes;
@@ -20,8 +21,7 @@ pub fn write(
     scenarios: &[ScenarioEpisodes],
 ) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
-    let before =
-        ["scenario", "policy", "split", "index", "seed", "episode", "minutes", "return_usd"];
+    let before = ["scenario", "policy", "split", "index", "seed", "episode", "played"];
     let incident: &[&str] = match spec.signal("page") {
         Some(_) => &["pages", "minutes_to_mitigate", "unmitigated"],
         None => &[],
@@ -29,7 +29,9 @@ pub fn write(
     let metrics = table(spec.world).iter().map(|metric| metric.name);
     let after = ["budget_burned"].into_iter().chain(incident.iter().copied()).chain(metrics);
     let terms = spec.terms.iter().map(|term| term.name);
-    csv.write_record(before.into_iter().chain(terms).chain(after))?;
+    csv.write_record(
+        before.into_iter().chain(["minutes", "return_usd"]).chain(terms).chain(after),
+    )?;
     for scenario in scenarios {
         for policy in &scenario.policies {
             for (index, episode) in policy.episodes.iter().enumerate() {
@@ -46,6 +48,7 @@ fn fields(episode: &EpisodeResult) -> Vec<String> {
     let mut fields = vec![
         episode.seed.to_string(),
         episode.episode.to_string(),
+        episode.played.clone(),
         episode.minutes.to_string(),
         episode.return_.to_string(),
     ];
@@ -74,6 +77,7 @@ mod tests {
         let burned = EpisodeResult {
             seed: u64::MAX,
             episode: 0,
+            played: "spike".to_owned(),
             minutes: 240,
             return_: -0.1 - 0.2,
             terms,
@@ -101,6 +105,7 @@ mod tests {
         assert_eq!(rows.len(), 2);
         assert_eq!(of(&rows[0], "policy"), "hpa:target=0.5,min=6");
         assert_eq!(of(&rows[0], "seed"), u64::MAX.to_string());
+        assert_eq!(of(&rows[0], "played"), "spike");
         assert_eq!(of(&rows[0], "return_usd").parse::<f64>().unwrap(), -0.1 - 0.2);
         assert_eq!(of(&rows[0], spec.terms[3].name).parse::<f64>().unwrap(), 0.1 * 3.0);
         assert_eq!(of(&rows[1], "index"), "1");

@@ -44,6 +44,9 @@
 //!   never did; both shares are of all episodes. See [`crate::metrics`]. `pages` and
 //!   `minutes_to_mitigate` are those of a world with a pager. A world with a table of metrics has
 //!   `metrics` instead: means over the episodes, by name; null where no episode has one.
+//! * In a mixture a policy has `played`, one entry for each scenario that an episode drew, by name:
+//!   `{"scenario": "spike", "episodes": 331, "return": {"value": -25.1, "ci95": [-25.6, -24.6]}}`, the mean
+//!   over these episodes.
 //! * `improvement`: for each pair of policies, the share of mornings on which `a` gets more than `b`,
 //!   half of the ties included.
 //! * `aggregate`: each policy's score over all episodes of the scenarios that have a reference,
@@ -165,6 +168,18 @@ pub struct PolicyReport {
     pub incident: Option<IncidentReport>,
     #[serde(serialize_with = "as_map", skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<(String, f64)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub played: Vec<Played>,
+}
+
+/// A policy on those episodes of a mixture that drew one of its scenarios.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "the fields are those of the JSON, which the module describes")]
+pub struct Played {
+    pub scenario: String,
+    pub episodes: usize,
+    #[serde(rename = "return")]
+    pub return_: Figure,
 }
 
 /// What the pager says, in a world that has one.

@@ -25,6 +25,8 @@ pub struct EpisodeResult {
     pub seed: u64,
     /// Number of the episode since the row was seeded; 0 in an evaluation.
     pub episode: u64,
+    /// Scenario that was played: of a mixture the one that the episode drew.
+    pub played: String,
     /// Minutes played.
     pub minutes: u32,
     /// Sum of rewards, dollars.
@@ -278,6 +280,7 @@ impl<'a> Player<'a> {
         EpisodeResult {
             seed: stats.seed,
             episode: stats.episode,
+            played: self.env.scenario_of(row).to_owned(),
             minutes: stats.minutes,
             return_: stats.return_,
             terms: stats.terms,
@@ -321,7 +324,9 @@ mod tests {
         for policy in ["runbook", "random"] {
             let alone = results("mixed", policy, PLAN, 1);
             assert_eq!(alone.len(), PLAN.episodes);
-            assert!(alone.iter().map(|e| e.minutes).collect::<BTreeSet<_>>().len() > 1);
+            let played: BTreeSet<_> =
+                alone.iter().map(|e| (e.played.as_str(), e.minutes)).collect();
+            assert_eq!(played, [("bad-build", 90), ("cache-flush", 150), ("spike", 240)].into());
             for (rows, threads) in [(2, 1), (7, 1), (64, 1), (1, 3), (5, 2), (64, 8)] {
                 let plan = Plan { threads, ..PLAN };
                 assert_eq!(

@@ -28,6 +28,7 @@ pub fn text(report: &Report) -> String {
         out.push('\n');
         out.push_str(&dollars(scenario, &order));
         out.push_str(&measured(&report.world, scenario, &order));
+        out.push_str(&drawn(scenario, &order));
         out.push_str(&against(scenario, &order));
         if order.len() > 1 {
             out.push_str("\nshare of mornings on which the row's policy beats the column's\n");
@@ -137,6 +138,23 @@ fn measured(world: &str, scenario: &ScenarioReport, order: &[usize]) -> String {
             let shown = metric.factor * value;
             if shown.is_nan() { NONE.to_owned() } else { number(shown, 2) + metric.unit }
         }));
+        table.row(cells);
+    }
+    format!("\n{}", table.text())
+}
+
+/// Mean returns by the scenario that an episode drew, in a mixture. All policies play the same episodes.
+fn drawn(scenario: &ScenarioReport, order: &[usize]) -> String {
+    let policies: Vec<_> = order.iter().map(|&i| &scenario.policies[i]).collect();
+    let Some(first) = policies.first().filter(|policy| !policy.played.is_empty()) else {
+        return String::new();
+    };
+    let head = ["drawn".to_owned(), "episodes".to_owned()];
+    let names = policies.iter().map(|policy| label(&policy.name));
+    let mut table = Grid::new(head.into_iter().chain(names).collect());
+    for (i, part) in first.played.iter().enumerate() {
+        let mut cells = vec![part.scenario.clone(), part.episodes.to_string()];
+        cells.extend(policies.iter().map(|policy| number(policy.played[i].return_.value, 2)));
         table.row(cells);
     }
     format!("\n{}", table.text())

@@ -21,6 +21,7 @@ fn episode(return_: f64, mitigated: Option<u32>, unmitigated: bool) -> EpisodeRe
     EpisodeResult {
         seed: 1,
         episode: 0,
+        played: "spike".to_owned(),
         minutes: 240,
         return_,
         terms,
@@ -113,6 +114,35 @@ fn the_numbers_are_those_of_the_episodes() {
     near(&pair["p"], 0.375);
     assert!(pair["ci95"][0].as_f64().unwrap() < 0.375 && pair["ci95"][1].as_f64().unwrap() > 0.375);
     assert_eq!(json["improvement"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_mixture_is_told_by_the_scenarios_drawn() {
+    let plain = report(&[scenario("one", 1)]);
+    assert!(plain.scenarios[0].policies.iter().all(|policy| policy.played.is_empty()));
+    assert!(!plain.json().contains("played") && !table::text(&plain).contains("drawn"));
+
+    let mut mixture = scenario("one", 1);
+    for policy in &mut mixture.policies {
+        for (episode, drawn) in policy.episodes.iter_mut().zip(["flush", "spike", "flush", "flush"])
+        {
+            drawn.clone_into(&mut episode.played);
+        }
+    }
+    let mixture = report(&[mixture]);
+    let json: Value = serde_json::from_str(&mixture.json()).unwrap();
+    let good = &json["scenarios"][0]["policies"][1]["played"];
+    assert_eq!(good.as_array().unwrap().len(), 2);
+    assert_eq!((&good[0]["scenario"], &good[0]["episodes"]), (&"flush".into(), &3.into()));
+    near(&good[0]["return"]["value"], -40.0);
+    assert_eq!((&good[1]["scenario"], &good[1]["episodes"]), (&"spike".into(), &1.into()));
+    near(&good[1]["return"]["value"], -20.0);
+    // The better policy, good, stands first.
+    let text = table::text(&mixture);
+    let row = text.lines().find(|line| line.trim_start().starts_with("flush")).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["flush", "3", "-40.00", "-40.00"]);
+    let row = text.lines().find(|line| line.trim_start().starts_with("spike")).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["spike", "1", "-20.00", "-40.00"]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! From episodes to a [`Report`].
 
 use super::{
-    Aggregate, Difference, Improvement, IncidentReport, Mitigation, PolicyEpisodes, PolicyReport,
-    Report, SCHEMA_VERSION, ScenarioEpisodes, ScenarioReport, Stat,
+    Aggregate, Difference, Improvement, IncidentReport, Mitigation, Played, PolicyEpisodes,
+    PolicyReport, Report, SCHEMA_VERSION, ScenarioEpisodes, ScenarioReport, Stat,
 };
 use crate::hex;
 use crate::metrics::{Metric, Outcome, table};
@@ -10,6 +10,7 @@ use crate::runner::{EpisodeResult, Plan};
 use crate::score::{Reference, Score};
 use crate::stats::{Bootstrap, Figure, mean, quantile, wins};
 use oncall_core::Spec;
+use std::collections::BTreeMap;
 
 impl Report {
     /// Sums up. The bootstrap's stream follows from the plan's seed, so equal episodes make an equal
@@ -50,7 +51,9 @@ impl ScenarioReport {
             let scored = score.map(|score| score.of_estimate(estimate).into());
             let rule = best_rule.filter(|rule| rule.name != policy.name);
             let against = rule.map(|rule| difference(policy, rule, score, bootstrap));
-            policy.summary(spec, estimate.into(), scored, against)
+            let mut summary = policy.summary(spec, estimate.into(), scored, against);
+            summary.played = policy.played(bootstrap);
+            summary
         };
         Self {
             name: scenario.name.clone(),
@@ -117,7 +120,25 @@ impl PolicyEpisodes {
                 .collect(),
             incident: self.incident(),
             metrics: self.metrics(spec),
+            played: Vec::new(),
         }
+    }
+
+    /// By the scenario that the episode drew, in the order of the names; nothing where all played the same.
+    fn played(&self, bootstrap: Bootstrap) -> Vec<Played> {
+        let mut returns: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for episode in &self.episodes {
+            returns.entry(&episode.played).or_default().push(episode.return_);
+        }
+        if returns.len() < 2 {
+            return Vec::new();
+        }
+        let part = |(scenario, returns): (&str, Vec<f64>)| Played {
+            scenario: scenario.to_owned(),
+            episodes: returns.len(),
+            return_: bootstrap.mean(&[&returns]),
+        };
+        returns.into_iter().map(part).collect()
     }
 
     /// Means over the episodes that have a value.
