@@ -326,7 +326,7 @@ mod tests {
             assert_eq!(alone.len(), PLAN.episodes);
             let played: BTreeSet<_> =
                 alone.iter().map(|e| (e.played.as_str(), e.minutes)).collect();
-            assert_eq!(played, [("bad-build", 90), ("cache-flush", 150), ("spike", 240)].into());
+            assert_eq!(played, [("bad-build", 120), ("cache-flush", 150), ("spike", 240)].into());
             for (rows, threads) in [(2, 1), (7, 1), (64, 1), (1, 3), (5, 2), (64, 8)] {
                 let plan = Plan { threads, ..PLAN };
                 assert_eq!(
