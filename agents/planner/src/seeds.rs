@@ -26,9 +26,9 @@ pub(crate) fn play_all(
     world.reset(&mut opening, 0, key);
     let mut tuned_for = vec![scenario];
     tuned_for.extend(Some(world.scenario_of(&opening, 0)).filter(|variant| *variant != scenario));
-    let names = oncall_heuristics::names().filter(|name| registry::is_rule(name));
+    let is_start = |name: &&str| registry::is_rule(name) && *name != "random";
     let mut seeds = Vec::new();
-    for policy in names.filter(|name| *name != "random") {
+    for policy in oncall_heuristics::names().filter(is_start) {
         for scenario in &tuned_for {
             // A policy that cannot be built without parameters is no rule to start from.
             let Ok(mut rule) = build_for(&PolicySpec::new(policy), world.spec(), scenario) else {

@@ -199,18 +199,15 @@ impl Shape {
             loss: Loss { calm, burst, burst_s, between_s },
             target_load,
         } = *self;
-        let [services, nodes, subscriptions] = [services, nodes, subscriptions].map(f64::from);
-        let [instances, rollout] = [instances, rollout].map(f64::from);
-        let [shards, replicas] = [shards, replicas].map(f64::from);
         [
-            services,
-            instances,
-            nodes,
-            subscriptions,
-            shards,
-            replicas,
+            services.into(),
+            instances.into(),
+            nodes.into(),
+            subscriptions.into(),
+            shards.into(),
+            replicas.into(),
             relay_share,
-            rollout,
+            rollout.into(),
             pace_share,
             admission_share,
             snapshot_share,

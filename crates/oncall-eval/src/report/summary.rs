@@ -51,9 +51,7 @@ impl ScenarioReport {
             let scored = score.map(|score| score.of_estimate(estimate).into());
             let rule = best_rule.filter(|rule| rule.name != policy.name);
             let against = rule.map(|rule| difference(policy, rule, score, bootstrap));
-            let mut summary = policy.summary(spec, estimate.into(), scored, against);
-            summary.played = policy.played(bootstrap);
-            summary
+            policy.summary(spec, bootstrap, (estimate.into(), scored), against)
         };
         Self {
             name: scenario.name.clone(),
@@ -102,8 +100,8 @@ impl PolicyEpisodes {
     fn summary(
         &self,
         spec: &Spec,
-        return_: Stat,
-        score: Option<Stat>,
+        bootstrap: Bootstrap,
+        (return_, score): (Stat, Option<Stat>),
         against_best_rule: Option<Difference>,
     ) -> PolicyReport {
         let terms = spec.terms.iter().enumerate();
@@ -120,7 +118,7 @@ impl PolicyEpisodes {
                 .collect(),
             incident: self.incident(),
             metrics: self.metrics(spec),
-            played: Vec::new(),
+            played: self.played(bootstrap),
         }
     }
 
